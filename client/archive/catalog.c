@@ -25,8 +25,10 @@ catalog_failed(struct catalog *c, char *err, size_t err_size)
 		return FAILURE(err, err_size, "cannot write %s: the disk is "
 		    "full", c->file);
 	case SQLITE_READONLY:
-		return FAILURE(err, err_size, "cannot write %s: permission "
-		    "denied", c->file);
+	case SQLITE_CANTOPEN:
+		return FAILURE(err, err_size, "cannot use %s: permission to "
+		    "write it is missing, or its -wal and -shm beside it",
+		    c->file);
 	default:
 		return FAILURE(err, err_size, "cannot use %s: %s", c->file,
 		    sqlite3_errmsg(c->db));
@@ -159,7 +161,7 @@ catalog_span_class(int64_t first_ns, int64_t last_ns)
 	uint64_t span = (uint64_t)last_ns - (uint64_t)first_ns;
 	unsigned n = 0;
 
-	while (n < 62 && span >> n != 0)
+	while (n < 63 && span >> n != 0)
 		n++;
 	return n;
 }

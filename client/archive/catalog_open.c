@@ -19,15 +19,19 @@
 	"PRAGMA foreign_keys = ON;"                                           \
 	"PRAGMA synchronous = NORMAL;"                                        \
 	"PRAGMA cache_size = -16384;"                                         \
-	"PRAGMA temp_store = MEMORY;"
+	"PRAGMA temp_store = MEMORY;"                                         \
+	"PRAGMA trusted_schema = OFF;"                                        \
+	"PRAGMA journal_size_limit = 4194304;"
 
+/* sql: static, with one number as its answer. */
 static int
-read_version(struct catalog *c, int64_t *out, char *err, size_t err_size)
+read_number(struct catalog *c, const char *sql, int64_t *out, char *err,
+    size_t err_size)
 {
 	sqlite3_stmt *s;
 	int rc;
 
-	s = catalog_prepare(c, "PRAGMA user_version", err, err_size);
+	s = catalog_prepare(c, sql, err, err_size);
 	if (s == NULL || (rc = catalog_step(c, s, err, err_size)) < 0)
 		return -1;
 	*out = rc == 1 ? sqlite3_column_int64(s, 0) : 0;
@@ -38,20 +42,25 @@ read_version(struct catalog *c, int64_t *out, char *err, size_t err_size)
 static int
 check_version(struct catalog *c, char *err, size_t err_size)
 {
-	int64_t version;
+	int64_t id, version;
 
-	if (read_version(c, &version, err, err_size) < 0)
+	if (read_number(c, "PRAGMA application_id", &id, err, err_size) < 0 ||
+	    read_number(c, "PRAGMA user_version", &version, err, err_size) < 0)
 		return -1;
+	/* Anything may be called so: another program's database has its own. */
+	if (id != APPLICATION_ID)
+		return FAILURE(err, err_size, "%s is no catalogue of "
+		    "Tributary's: tributary archive reindex --full replaces "
+		    "it", c->file);
 	if (version > CATALOG_VERSION)
 		return FAILURE(err, err_size, "%s was made by a newer version "
 		    "of Tributary (%lld; this one knows %d): update, or let "
 		    "tributary archive reindex --full make it anew", c->file,
 		    (long long)version, CATALOG_VERSION);
 	if (version < CATALOG_VERSION)
-		return FAILURE(err, err_size, "%s %s: tributary archive "
-		    "reindex --full makes it anew", c->file, version == 0 ?
-		    "is no catalogue" :
-		    "was made by an older version of Tributary");
+		return FAILURE(err, err_size, "%s was made by an older version "
+		    "of Tributary: tributary archive reindex --full makes it "
+		    "anew", c->file);
 	return 0;
 }
 
@@ -110,6 +119,37 @@ make_database(const char *folder, const char *file, char *err, size_t err_size)
 	return rc;
 }
 
+/*
+ * Removes a journal whose catalogue was deleted: a new one would take it for
+ * its own.  Nobody can have them open, or make one, while the folder is locked.
+ */
+static void
+drop_orphans(int folder)
+{
+	if (faccessat(folder, CATALOG_FILE, F_OK, 0) == 0 ||
+	    faccessat(folder, CATALOG_FILE "-wal", F_OK, 0) < 0 ||
+	    flock(folder, LOCK_EX | LOCK_NB) < 0)
+		return;
+	if (faccessat(folder, CATALOG_FILE, F_OK, 0) < 0) {
+		(void)unlinkat(folder, CATALOG_FILE "-wal", 0);
+		(void)unlinkat(folder, CATALOG_FILE "-shm", 0);
+	}
+	(void)flock(folder, LOCK_UN);
+}
+
+/*
+ * Keeps -wal (empty) and -shm when the last process closes the catalogue:
+ * without them, a user who may only read the folder cannot read it.
+ */
+static void
+keep_journal(struct catalog *c)
+{
+	int on = 1;
+
+	(void)sqlite3_file_control(c->db, "main", SQLITE_FCNTL_PERSIST_WAL,
+	    &on);
+}
+
 /* Opens the folder's catalogue, which is made where it is to be written. */
 static int
 open_file(struct catalog *c, const char *folder, enum catalog_mode mode,
@@ -133,6 +173,7 @@ open_file(struct catalog *c, const char *folder, enum catalog_mode mode,
 		flags = SQLITE_OPEN_READONLY;
 	if (open_database(c, flags, err, err_size) < 0)
 		return -1;
+	keep_journal(c);
 	return check_version(c, err, err_size);
 }
 
@@ -163,6 +204,8 @@ catalog_open(const char *folder, enum catalog_mode mode, char *err,
 	}
 	if ((c->folder = open_folder(folder, err, err_size)) < 0)
 		goto fail;
+	if (mode == CATALOG_WRITE)
+		drop_orphans(c->folder);
 	if (flock(c->folder, LOCK_SH) < 0 ||
 	    asprintf(&c->file, "%s/%s", folder, CATALOG_FILE) < 0) {
 		c->file = NULL;

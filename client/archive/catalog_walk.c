@@ -4,6 +4,7 @@
 
 #include "client/archive/catalog.h"
 #include "client/archive/catalog_internal.h"
+#include "client/archive/segment_entry.h"
 #include "transport/base/failure.h"
 
 /* In the order of the columns below. */
@@ -19,9 +20,28 @@ enum column {
 	"FROM segments AS s "
 
 static const char *
-text(sqlite3_stmt *s, int column)
+text_or_null(sqlite3_stmt *s, int column)
 {
 	return (const char *)sqlite3_column_text(s, column);
+}
+
+/* The schema says NOT NULL, but a catalogue may come from anywhere. */
+static const char *
+text(sqlite3_stmt *s, int column)
+{
+	const char *v = text_or_null(s, column);
+
+	return v == NULL ? "" : v;
+}
+
+static const uint8_t *
+checksum(sqlite3_stmt *s)
+{
+	static const uint8_t none[SEGMENT_SHA256];
+
+	if (sqlite3_column_bytes(s, SHA256) != (int)sizeof(none))
+		return none;
+	return sqlite3_column_blob(s, SHA256);
 }
 
 static void
@@ -32,7 +52,7 @@ read_row(struct catalog_row *row, sqlite3_stmt *s)
 		.path = text(s, PATH),
 		.bytes = (uint64_t)sqlite3_column_int64(s, BYTES),
 		.mtime_ns = sqlite3_column_int64(s, MTIME),
-		.sha256 = sqlite3_column_blob(s, SHA256),
+		.sha256 = checksum(s),
 		.verdict = text(s, VERDICT),
 		.problem = text(s, PROBLEM),
 		.recording = text(s, RECORDING),
@@ -46,10 +66,10 @@ read_row(struct catalog_row *row, sqlite3_stmt *s)
 		.pinned = sqlite3_column_int(s, PINNED) != 0,
 		.local = sqlite3_column_int(s, LOCAL) != 0,
 		.stored = {
-			.state = text(s, STATE),
-			.url = text(s, URL),
-			.etag = text(s, ETAG),
-			.detail = text(s, DETAIL),
+			.state = text_or_null(s, STATE),
+			.url = text_or_null(s, URL),
+			.etag = text_or_null(s, ETAG),
+			.detail = text_or_null(s, DETAIL),
 			.at_ns = sqlite3_column_int64(s, STORED_AT),
 		},
 	};

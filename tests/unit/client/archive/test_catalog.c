@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -320,6 +322,122 @@ no_folder_and_no_catalogue_are_told_apart(void **state)
 }
 
 static void
+another_programs_database_is_no_catalogue(void **state)
+{
+	struct folder *f = *state;
+	char path[128];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/%s", f->path, CATALOG_FILE);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE segments (id INTEGER);"
+	    "PRAGMA user_version = 1", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	assert_null(catalog_open(f->path, CATALOG_READ, f->err, ERR));
+	assert_non_null(strstr(f->err, "is no catalogue"));
+	assert_non_null(strstr(f->err, "reindex --full"));
+}
+
+/* As a user who may only read the folder. */
+static int
+read_as_nobody(struct folder *f)
+{
+	struct catalog *c;
+
+	if (setgid(65534) != 0 || setuid(65534) != 0)
+		return 2;
+	if ((c = catalog_open(f->path, CATALOG_READ, f->err, ERR)) == NULL) {
+		fprintf(stderr, "%s\n", f->err);
+		return 1;
+	}
+	if (count(f, c) != ROWS)
+		return 1;
+	catalog_close(c);
+	return 0;
+}
+
+static void
+who_may_only_read_finds_what_was_written_before(void **state)
+{
+	struct folder *f = *state;
+	struct catalog *c;
+	struct sample s;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(f->path, 0755), 0);
+	c = open_it(f, CATALOG_WRITE);
+	sample(&s, "1.pftrace", "a");
+	put(f, c, &s.e);
+	catalog_close(c);
+	fflush(NULL);
+	if ((pid = fork()) == 0)
+		_exit(read_as_nobody(f));
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* A process that was killed leaves its journal, which has the rows. */
+static void
+a_journal_without_its_catalogue_is_not_taken_over(void **state)
+{
+	struct folder *f = *state;
+	struct catalog *c;
+	struct sample s;
+	char path[128];
+	pid_t pid;
+
+	fflush(NULL);
+	if ((pid = fork()) == 0) {
+		c = open_it(f, CATALOG_WRITE);
+		sample(&s, "1.pftrace", "a");
+		put(f, c, &s.e);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	snprintf(path, sizeof(path), "%s/%s", f->path, CATALOG_FILE);
+	assert_int_equal(unlink(path), 0);
+	c = open_it(f, CATALOG_WRITE);
+	assert_int_equal(count(f, c), 0);
+	catalog_close(c);
+}
+
+static bool
+take_odd_row(void *arg, const struct catalog_row *row)
+{
+	static const uint8_t none[SEGMENT_SHA256];
+
+	assert_memory_equal(row->sha256, none, sizeof(none));
+	assert_string_equal(row->path, "");
+	*(bool *)arg = true;
+	return true;
+}
+
+/* A catalogue may come from anywhere, with tables of another's making. */
+static void
+rows_of_other_shapes_do_no_harm(void **state)
+{
+	struct folder *f = *state;
+	struct catalog *c = open_it(f, CATALOG_WRITE);
+	bool taken = false;
+
+	assert_int_equal(sqlite3_exec(catalog_handle(c),
+	    "PRAGMA foreign_keys = OFF;"
+	    "CREATE TABLE odd AS SELECT * FROM segments;"
+	    "DROP TABLE segments; ALTER TABLE odd RENAME TO segments;"
+	    "INSERT INTO segments (sha256) VALUES (x'00')",
+	    NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(catalog_each(c, "", NULL, 0, take_odd_row, &taken,
+	    f->err, ERR), 0);
+	assert_true(taken);
+	catalog_close(c);
+}
+
+static void
 another_version_is_refused_with_a_remedy(void **state)
 {
 	struct folder *f = *state;
@@ -360,7 +478,7 @@ the_class_of_a_span_bounds_it(void **state)
 	assert_int_equal(catalog_span_class(5, 6), 1);
 	assert_int_equal(catalog_span_class(0, 7), 3);
 	assert_int_equal(catalog_span_class(0, 8), 4);
-	assert_int_equal(catalog_span_class(INT64_MIN, INT64_MAX), 62);
+	assert_int_equal(catalog_span_class(INT64_MIN, INT64_MAX), 63);
 }
 
 int
@@ -376,6 +494,10 @@ main(void)
 		CASE(changes_that_are_rolled_back_leave_nothing),
 		CASE(readers_see_what_is_written_beside_them),
 		CASE(no_folder_and_no_catalogue_are_told_apart),
+		CASE(another_programs_database_is_no_catalogue),
+		CASE(who_may_only_read_finds_what_was_written_before),
+		CASE(a_journal_without_its_catalogue_is_not_taken_over),
+		CASE(rows_of_other_shapes_do_no_harm),
 		CASE(another_version_is_refused_with_a_remedy),
 		CASE(a_damaged_catalogue_is_refused_with_a_remedy),
 		cmocka_unit_test(the_class_of_a_span_bounds_it),
