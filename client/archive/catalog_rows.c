@@ -397,8 +397,11 @@ put_terms(struct change *g, const struct segment_entry *e)
 	rc = put_term(g, e, CATALOG_RECORDING, e->recording);
 	if (rc == 0 && e->lost > 0)
 		rc = put_term(g, e, CATALOG_LOSS, "");
+	/* Each segment names machines of which it has nothing else. */
 	for (i = 0; rc == 0 && i < e->n_machines; i++)
-		rc = put_term(g, e, CATALOG_MACHINE, e->machines[i].name);
+		if (e->machines[i].packets > 0)
+			rc = put_term(g, e, CATALOG_MACHINE,
+			    e->machines[i].name);
 	for (i = 0; rc == 0 && i < e->n_triggers; i++)
 		rc = put_term(g, e, CATALOG_TRIGGER, e->triggers[i].name);
 	for (i = 0; rc == 0 && i < e->n_processes; i++)

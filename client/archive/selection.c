@@ -22,8 +22,8 @@ settle_at(struct selection *s, int64_t now_ns, char *err, size_t err_size)
 	    (s->around != NULL && time_span_parse(s->around, &around, err,
 	    err_size) < 0))
 		return -1;
-	s->from_ns = at - around;
-	s->to_ns = at + around;
+	s->from_ns = at > around ? at - around : 0;
+	s->to_ns = at < INT64_MAX - around ? at + around : INT64_MAX;
 	return 0;
 }
 

@@ -21,8 +21,8 @@
 #define MAX_WALKS 1024u
 /* A search for each of so many terms is less than a look at all of a segment. */
 #define FEW_TERMS 8u
-/* Of spans: 0 to 62, and that of segments without times. */
-#define CLASSES 64u
+/* Of spans: 0 to 63, and that of segments without times. */
+#define CLASSES 65u
 #define CONDITIONS 5u
 
 struct hit {
@@ -286,7 +286,8 @@ add_pattern(struct query *q, const struct condition *c, const struct place *at)
 		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM machines AS "
 		    "m WHERE m.segment = ");
 		selection_sql_add(s, at->segment);
-		selection_sql_name(s, " AND m.name", c->name);
+		selection_sql_name(s, " AND m.packets > 0 AND m.name",
+		    c->name);
 		break;
 	case CATALOG_TRIGGER:
 		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM triggers AS "
@@ -317,7 +318,8 @@ add_machine_time(struct query *q, const struct place *at)
 	selection_sql_add(s, " AND EXISTS (SELECT 1 FROM machines AS m WHERE "
 	    "m.segment = ");
 	selection_sql_add(s, at->segment);
-	selection_sql_name(s, " AND m.name", q->select->machine);
+	selection_sql_name(s, " AND m.packets > 0 AND m.name",
+	    q->select->machine);
 	selection_sql_integer(s, " AND (m.first_ns IS NULL OR (m.first_ns <= ",
 	    q->select->to_ns);
 	selection_sql_integer(s, " AND m.last_ns >= ", q->select->from_ns);

@@ -59,7 +59,7 @@ segment_details_read(struct segment_details *out, struct catalog *c,
     int64_t id, char *err, size_t err_size)
 {
 	static const char machines[] = "SELECT name FROM machines WHERE "
-	    "segment = ? AND name <> '' ORDER BY id";
+	    "segment = ? AND name <> '' AND packets > 0 ORDER BY id";
 	static const char triggers[] = "SELECT DISTINCT name FROM triggers "
 	    "WHERE segment = ? ORDER BY position";
 	static const char losses[] = "SELECT text FROM losses WHERE "

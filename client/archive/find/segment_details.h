@@ -19,7 +19,7 @@ struct detail_names {
 };
 
 struct segment_details {
-	struct detail_names machines; /* those with a name */
+	struct detail_names machines; /* those with a name and packets */
 	struct detail_names triggers;
 	struct detail_names losses;   /* sentences */
 };

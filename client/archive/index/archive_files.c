@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/archive/catalog.h"
 #include "transport/base/failure.h"
 
 /* Folders in folders: more is a mistake, or meant to be one. */
@@ -31,6 +32,18 @@ archive_files_is_segment(const char *path)
 	    has_suffix(path, ".perfetto-trace"));
 }
 
+int64_t
+archive_files_mtime(const struct stat *st)
+{
+	const int64_t second = INT64_C(1000000000);
+
+	/* A file's time is set by whoever has it, to any year. */
+	if (st->st_mtim.tv_sec >= INT64_MAX / second ||
+	    st->st_mtim.tv_sec <= INT64_MIN / second)
+		return 0;
+	return st->st_mtim.tv_sec * second + st->st_mtim.tv_nsec;
+}
+
 /* The walk through a tree: where it is, and what it has found. */
 struct walk {
 	struct archive_files *out;
@@ -39,29 +52,52 @@ struct walk {
 	size_t err_size;
 };
 
-static int
-add(struct walk *w, const struct stat *st)
+/* NULL: no memory. */
+static struct archive_file *
+add_path(struct archive_files *f, const char *path)
 {
-	struct archive_files *f = w->out;
-	struct archive_file *grown, *one;
+	struct archive_file *grown;
 	size_t cap;
 
 	if (f->n == f->cap) {
 		cap = f->cap == 0 ? 256 : f->cap * 2;
 		grown = realloc(f->all, cap * sizeof(*grown));
 		if (grown == NULL)
-			return FAILURE(w->err, w->err_size, "out of memory");
+			return NULL;
 		f->all = grown;
 		f->cap = cap;
 	}
-	one = &f->all[f->n];
-	if ((one->path = strdup(w->path)) == NULL)
+	f->all[f->n] = (struct archive_file){ .path = strdup(path) };
+	return f->all[f->n].path != NULL ? &f->all[f->n++] : NULL;
+}
+
+static int
+add(struct walk *w, const struct stat *st)
+{
+	struct archive_file *one = add_path(w->out, w->path);
+
+	if (one == NULL)
 		return FAILURE(w->err, w->err_size, "out of memory");
 	one->bytes = (uint64_t)st->st_size;
-	one->mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) +
-	    st->st_mtim.tv_nsec;
-	f->n++;
+	one->mtime_ns = archive_files_mtime(st);
 	return 0;
+}
+
+/* A folder that cannot be read hides its files, and no others. */
+static int
+note_unread(struct walk *w, size_t len, int why)
+{
+	struct archive_files *f = w->out;
+
+	/* A disk's own folder, which only root may read. */
+	if (len == 0 && strcmp(w->path, "lost+found") == 0)
+		return 0;
+	if (f->n_unread++ > 0)
+		return 0;
+	f->unread_error = why;
+	f->unread = strdup(w->path);
+	return f->unread != NULL ? 0 : FAILURE(w->err, w->err_size,
+	    "out of memory");
 }
 
 static int walk_folder(struct walk *w, int fd, size_t len, unsigned depth);
@@ -88,8 +124,7 @@ take_name(struct walk *w, int fd, const char *name, size_t len, unsigned depth)
 	if (below < 0 && errno == ENOENT)
 		return 0;
 	if (below < 0)
-		return FAILURE(w->err, w->err_size, "cannot read the folder "
-		    "%s: %s", w->path, strerror(errno));
+		return note_unread(w, len, errno);
 	return walk_folder(w, below, len + (size_t)n, depth + 1);
 }
 
@@ -142,6 +177,43 @@ archive_files_list(struct archive_files *out, int fd, char *err,
 	return 0;
 }
 
+/* A walk through the catalogue's rows into a list. */
+struct rows {
+	struct archive_files *out;
+	bool no_memory;
+};
+
+static bool
+keep_row(void *arg, const struct catalog_row *row)
+{
+	struct rows *r = arg;
+	struct archive_file *one = add_path(r->out, row->path);
+
+	r->no_memory = one == NULL;
+	if (one == NULL)
+		return false;
+	one->bytes = row->bytes;
+	one->mtime_ns = row->mtime_ns;
+	return true;
+}
+
+int
+archive_files_catalogued(struct archive_files *out, struct catalog *c,
+    char *err, size_t err_size)
+{
+	struct rows r = { .out = out };
+	int rc;
+
+	*out = (struct archive_files){ .n = 0 };
+	rc = catalog_each(c, "WHERE s.local ORDER BY s.path", NULL, 0,
+	    keep_row, &r, err, err_size);
+	if (rc == 0 && r.no_memory)
+		rc = FAILURE(err, err_size, "out of memory");
+	if (rc < 0)
+		archive_files_done(out);
+	return rc;
+}
+
 void
 archive_files_done(struct archive_files *f)
 {
@@ -150,6 +222,7 @@ archive_files_done(struct archive_files *f)
 	for (i = 0; i < f->n; i++)
 		free(f->all[i].path);
 	free(f->all);
+	free(f->unread);
 	*f = (struct archive_files){ .n = 0 };
 }
 

@@ -15,6 +15,9 @@
 
 #include "transport/base/compiler.h"
 
+struct catalog;
+struct stat;
+
 #define ARCHIVE_PIN_SUFFIX ".pinned"
 
 struct archive_file {
@@ -27,14 +30,29 @@ struct archive_files {
 	struct archive_file *all; /* owned; by path */
 	size_t n;
 	size_t cap;
+	/* Folders that cannot be read; the first one's path, owned, and errno. */
+	size_t n_unread;
+	char *unread;
+	int unread_error;
 };
 
+/* The time of change in nanoseconds; 0: beyond what can be said. */
+int64_t archive_files_mtime(const struct stat *st);
 /* Whether a path below the folder is a segment's, by its name alone. */
 bool archive_files_is_segment(const char *path);
 
-/* fd: the folder.  -1 with a sentence in err. */
+/*
+ * fd: the folder.  A folder below it that cannot be read is no failure.  -1
+ * with a sentence in err.
+ */
 int archive_files_list(struct archive_files *out, int fd, char *err,
     size_t err_size) MUST_CHECK;
+/*
+ * Lists the files that the catalogue has in the folder, as it has them: copied,
+ * so that rows may be changed meanwhile.  -1 with a sentence.
+ */
+int archive_files_catalogued(struct archive_files *out, struct catalog *c,
+    char *err, size_t err_size) MUST_CHECK;
 void archive_files_done(struct archive_files *f);
 
 bool archive_files_is_pinned(int fd, const char *path);

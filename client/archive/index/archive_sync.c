@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,8 +83,8 @@ archive_sync_file(struct catalog *c, int folder, const char *path, bool full,
 	if (!is_read && (errno == ENOENT || errno == ENOTDIR))
 		return drop(c, &k, change, err, err_size);
 	if (full || !is_read || !k.there || !k.local ||
-	    k.bytes != (uint64_t)st.st_size || k.mtime_ns !=
-	    st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec)
+	    k.bytes != (uint64_t)st.st_size ||
+	    k.mtime_ns != archive_files_mtime(&st))
 		return take(c, folder, path, &k, change, err, err_size);
 	*change = ARCHIVE_UNCHANGED;
 	pinned = archive_files_is_pinned(folder, path);
@@ -116,23 +117,20 @@ count(struct archive_sync_counts *n, enum archive_change change,
 	}
 }
 
-/* Paths of the catalogue, copied: a walk must not change what it walks. */
-static bool
-keep_path(void *arg, const struct catalog_row *row)
+static void
+tell_unread(const struct archive_files *files,
+    const struct archive_sync_ops *ops, struct archive_sync_counts *out,
+    char *err, size_t err_size)
 {
-	struct archive_files *f = arg;
-	struct archive_file *grown;
-	size_t cap;
-
-	if (f->n == f->cap) {
-		cap = f->cap == 0 ? 256 : f->cap * 2;
-		if ((grown = realloc(f->all, cap * sizeof(*grown))) == NULL)
-			return false;
-		f->all = grown;
-		f->cap = cap;
-	}
-	f->all[f->n] = (struct archive_file){ .path = strdup(row->path) };
-	return f->all[f->n].path != NULL && ++f->n > 0;
+	if (files->n_unread == 0)
+		return;
+	out->failed += files->n_unread;
+	if (ops->changed == NULL)
+		return;
+	snprintf(err, err_size, "cannot read the folder %s: %s%s",
+	    files->unread, strerror(files->unread_error),
+	    files->n_unread > 1 ? ", nor others" : "");
+	ops->changed(ops->arg, files->unread, ARCHIVE_FAILED, err);
 }
 
 static int
@@ -200,8 +198,8 @@ archive_sync_all(struct catalog *c, int folder,
 	*out = (struct archive_sync_counts){ .taken = 0 };
 	if (archive_files_list(&files, folder, err, err_size) < 0)
 		return -1;
-	rc = catalog_each(c, "WHERE s.local ORDER BY s.path", NULL, 0,
-	    keep_path, &rows, err, err_size);
+	tell_unread(&files, ops, out, err, err_size);
+	rc = archive_files_catalogued(&rows, c, err, err_size);
 	if (rc == 0) {
 		subtract(&rows, &files);
 		rc = sync_list(c, folder, &rows, ops, false, out, err,

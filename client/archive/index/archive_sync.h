@@ -35,7 +35,8 @@ int archive_sync_file(struct catalog *c, int folder, const char *path,
     MUST_CHECK;
 
 struct archive_sync_counts {
-	uint64_t unchanged, taken, gone, moved, failed;
+	uint64_t unchanged, taken, gone, moved;
+	uint64_t failed; /* folders that cannot be read are among them */
 	uint64_t bytes; /* of the files taken */
 };
 

@@ -40,7 +40,9 @@ static int
 add(struct process_names *all, uint32_t machine, int32_t pid,
     const char *name, size_t len)
 {
-	uint64_t hash = hash_numbers(machine, (uint32_t)pid);
+	/* With the name: one pid may have thousands, where a trace is forged. */
+	uint64_t hash = hash_numbers(hash_numbers(machine, (uint32_t)pid),
+	    hash_bytes(name, len));
 	struct process *q;
 
 	HASH_MAP_FOREACH_OF(q, &all->all, hash, link) {

@@ -20,7 +20,7 @@ struct segment_process;
 
 /* Zero-initialised is empty. */
 struct process_names {
-	struct hash_map all; /* by machine and pid; items owned */
+	struct hash_map all; /* by machine, pid and name; items owned */
 };
 
 void process_names_done(struct process_names *p);

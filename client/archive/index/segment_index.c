@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/archive/index/archive_files.h"
 #include "client/archive/index/segment_contents.h"
 #include "client/archive/segment_entry.h"
 #include "client/inspect/report/inspection.h"
@@ -19,8 +20,6 @@
 #include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/base/failure.h"
-
-#define LOSSES_MAX 256
 
 /* A file that is hashed as it is read. */
 struct hashed_file {
@@ -42,12 +41,6 @@ read_hashed(void *arg, uint8_t *buf, size_t len)
 		return -1;
 	}
 	return n;
-}
-
-static int64_t
-mtime_of(const struct stat *st)
-{
-	return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 }
 
 static int
@@ -137,6 +130,13 @@ add_loss(struct segment_entry *e, const struct segment_loss *loss,
 	return copy(&l->text, text) < 0 || copy(&l->cause, cause) < 0 ? -1 : 0;
 }
 
+/* Numbers of the catalogue are signed, and a forged trace says any. */
+static void
+add_lost(struct segment_entry *e, uint64_t n)
+{
+	e->lost = n > INT64_MAX - e->lost ? INT64_MAX : e->lost + n;
+}
+
 static int
 add_counted(struct segment_entry *e, const struct trace_loss *l)
 {
@@ -151,7 +151,7 @@ add_counted(struct segment_entry *e, const struct trace_loss *l)
 
 	/* A flush that timed out has perhaps lost nothing. */
 	if (strcmp(l->unit, "flush") != 0)
-		e->lost += l->count;
+		add_lost(e, l->count);
 	return add_loss(e, &loss, trace_loss_text(text, sizeof(text), l),
 	    l->cause);
 }
@@ -166,7 +166,7 @@ add_gaps(struct segment_entry *e, const struct trace_totals *t)
 	unsigned bit;
 
 	if (e->lost == 0)
-		e->lost = t->gaps;
+		add_lost(e, t->gaps);
 	for (bit = 0; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
 		if (t->gaps_by_reason[bit] == 0)
 			continue;
@@ -184,19 +184,23 @@ static int
 take_losses(struct segment_entry *e, struct inspection *i)
 {
 	struct trace_summary *s = inspection_summary(i);
-	struct trace_loss l[LOSSES_MAX];
-	size_t k, n = trace_summary_losses(s, l, LOSSES_MAX);
+	size_t k, n = trace_summary_losses(s, NULL, 0);
+	struct trace_loss *l = calloc(n + 1, sizeof(*l));
+	int rc = -1;
 
-	if (n > LOSSES_MAX)
-		n = LOSSES_MAX;
 	e->losses = calloc(n + TRACE_SUMMARY_LOSS_BITS, sizeof(*e->losses));
-	if (e->losses == NULL)
-		return -1;
+	if (l == NULL || e->losses == NULL)
+		goto out;
+	n = trace_summary_losses(s, l, n);
 	for (k = 0; k < n; k++) {
 		if (add_counted(e, &l[k]) < 0)
-			return -1;
+			goto out;
 	}
-	return add_gaps(e, trace_summary_totals(s));
+	rc = add_gaps(e, trace_summary_totals(s));
+
+out:
+	free(l);
+	return rc;
 }
 
 /* Reads what the scan left: all of the file counts for the checksum. */
@@ -284,7 +288,7 @@ segment_index_file(struct segment_entry *out, int folder, const char *path,
 		return FAILURE(err, err_size, "%s: %s", path, errno == ELOOP ?
 		    "is a link, not a file" : strerror(errno));
 	out->bytes = (uint64_t)before.st_size;
-	out->mtime_ns = mtime_of(&before);
+	out->mtime_ns = archive_files_mtime(&before);
 	if (copy(&out->path, path) < 0) {
 		snprintf(err, err_size, "out of memory");
 	} else if (describe(out, fd, err, err_size) < 0) {
@@ -294,7 +298,7 @@ segment_index_file(struct segment_entry *out, int folder, const char *path,
 		snprintf(err, err_size, "%s: %s", path, why);
 	} else if (fstat(fd, &after) < 0 ||
 	    after.st_size != before.st_size ||
-	    mtime_of(&after) != mtime_of(&before)) {
+	    archive_files_mtime(&after) != archive_files_mtime(&before)) {
 		snprintf(err, err_size, "%s: changed while it was read", path);
 	} else {
 		rc = 0;

@@ -380,6 +380,37 @@ no_question_reads_a_table_from_end_to_end(void **state)
 	}
 }
 
+/* A segment of all machines names each, also those that were silent. */
+static void
+a_machine_without_packets_is_not_found(void **state)
+{
+	struct segment_machine m[] = {
+		{ .id = 1, .name = (char *)"silent", .wall = { .known = false } },
+		{ .id = 2, .name = (char *)"talking", .packets = 1,
+		    .wall = { true, 5, 6 } },
+	};
+	struct segment_entry e = { .path = (char *)"both.pftrace",
+		.verdict = (char *)"whole", .problem = (char *)"",
+		.recording = (char *)"", .machine = (char *)"",
+		.wall = { true, 5, 6 }, .machines = m, .n_machines = 2 };
+	struct selection s = { .machine = "silent" };
+	struct selection_found found;
+	struct fixture *f = *state;
+
+	assert_int_equal(catalog_put(f->catalog, &e, false, f->err, ERR), 0);
+	assert_int_equal(selection_run(&found, f->catalog, &s, 0, f->err, ERR),
+	    0);
+	assert_int_equal(found.n, 0);
+	selection_found_done(&found);
+	s.machine = "talking";
+	assert_int_equal(selection_run(&found, f->catalog, &s, 0, f->err, ERR),
+	    0);
+	assert_int_equal(found.n, 1);
+	assert_int_equal(catalog_remove(f->catalog, found.ids[0], f->err, ERR),
+	    0);
+	selection_found_done(&found);
+}
+
 static bool
 path_cb(void *arg, const struct catalog_row *row)
 {
@@ -475,6 +506,13 @@ times_become_spans(void **state)
 	assert_string_equal(s.folder, "/srv/traces");
 	assert_int_equal(s.from_ns, 70000000000);
 	assert_int_equal(s.to_ns, 130000000000);
+	/* No time is before 1970 or behind what can be said. */
+	s = (struct selection){ .at = "@100", .around = "1h" };
+	assert_int_equal(selection_settle(&s, 1, err, ERR), 0);
+	assert_int_equal(s.from_ns, 0);
+	s = (struct selection){ .at = "@9223372035", .around = "3000w" };
+	assert_int_equal(selection_settle(&s, 1, err, ERR), 0);
+	assert_int_equal(s.to_ns, INT64_MAX);
 	unsetenv("TRIBUTARY_ARCHIVE");
 	s = (struct selection){ .from = "@100" };
 	assert_int_equal(selection_settle(&s, 1, err, ERR), 0);
@@ -495,6 +533,7 @@ main(void)
 		cmocka_unit_test(all_ways_to_ask_find_what_there_is),
 		cmocka_unit_test(the_nearest_ones_are_named),
 		cmocka_unit_test(no_question_reads_a_table_from_end_to_end),
+		cmocka_unit_test(a_machine_without_packets_is_not_found),
 		cmocka_unit_test(segments_can_be_named),
 		cmocka_unit_test(rows_come_in_their_order),
 		cmocka_unit_test(wrong_words_are_refused),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -291,6 +292,67 @@ files_that_are_no_traces_have_a_description_too(void **state)
 	segment_entry_done(&e);
 }
 
+/* A process may be given any number of names. */
+static void
+thousands_of_names_of_one_process_are_listed(void **state)
+{
+	struct fixture *f = *state;
+	struct segment_entry e;
+	char name[32];
+	unsigned i;
+
+	clocks(f, SECOND);
+	for (i = 0; i < 60000; i++) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		process(f, 7, 42, name);
+	}
+	write_trace(f, "1.pftrace");
+	index_it(f, "1.pftrace", &e);
+	assert_int_equal(e.n_processes, 60000);
+	segment_entry_done(&e);
+}
+
+/* TraceStats of so many buffers, each of which overwrote so many chunks. */
+static void
+losses(struct fixture *f, unsigned buffers, uint64_t chunks)
+{
+	size_t mark = begin(f, 1, 0, 0), stats, one;
+	unsigned i;
+
+	stats = pb_nest_begin(&f->trace, TracePacket_trace_stats);
+	for (i = 0; i < buffers; i++) {
+		one = pb_nest_begin(&f->trace, TraceStats_buffer_stats);
+		pb_put_uint(&f->trace, BufferStats_chunks_overwritten, chunks);
+		pb_nest_end(&f->trace, one);
+	}
+	pb_nest_end(&f->trace, stats);
+	pb_nest_end(&f->trace, mark);
+}
+
+static void
+every_loss_is_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct segment_entry e;
+
+	clocks(f, SECOND);
+	event(f, 0, SECOND, false);
+	losses(f, 1000, 3);
+	write_trace(f, "1.pftrace");
+	index_it(f, "1.pftrace", &e);
+	assert_int_equal(e.n_losses, 1000);
+	assert_int_equal(e.lost, 3000);
+	segment_entry_done(&e);
+	/* A forged number is the largest, not a negative one. */
+	clocks(f, SECOND);
+	event(f, 0, SECOND, false);
+	losses(f, 3, UINT64_MAX / 2);
+	write_trace(f, "2.pftrace");
+	index_it(f, "2.pftrace", &e);
+	assert_true(e.lost == INT64_MAX);
+	segment_entry_done(&e);
+}
+
 static void
 links_and_folders_are_no_segments(void **state)
 {
@@ -321,6 +383,76 @@ names_tell_segments_from_other_files(void **state)
 	assert_false(archive_files_is_segment("k/.hidden/a.pftrace"));
 	assert_false(archive_files_is_segment(".pftrace"));
 	assert_false(archive_files_is_segment("catalog.db"));
+}
+
+static void
+times_of_change_may_be_of_any_year(void **state)
+{
+	struct stat st = { .st_mtim = { .tv_sec = 5, .tv_nsec = 7 } };
+
+	(void)state;
+	assert_int_equal(archive_files_mtime(&st), 5 * SECOND + 7);
+	st.st_mtim.tv_sec = INT64_MAX;
+	assert_int_equal(archive_files_mtime(&st), 0);
+	st.st_mtim.tv_sec = INT64_MIN;
+	assert_int_equal(archive_files_mtime(&st), 0);
+}
+
+static void
+remember_failure(void *arg, const char *path, enum archive_change change,
+    const char *why)
+{
+	(void)path;
+	if (change == ARCHIVE_FAILED)
+		snprintf(arg, ERR, "%s", why);
+}
+
+/* As a user who may not read all folders. */
+static int
+sync_as_nobody(struct fixture *f)
+{
+	char why[ERR] = "";
+	const struct archive_sync_ops ops = { .changed = remember_failure,
+		.arg = why };
+	struct archive_sync_counts n;
+
+	if (setgid(65534) != 0 || setuid(65534) != 0)
+		return 2;
+	f->c = catalog_open(f->path, CATALOG_WRITE, f->err, ERR);
+	if (f->c == NULL || archive_sync_all(f->c, f->fd, &ops, &n, f->err,
+	    ERR) < 0) {
+		fprintf(stderr, "%s\n", f->err);
+		return 1;
+	}
+	catalog_close(f->c);
+	return n.taken == 1 && n.failed == 1 &&
+	    strstr(why, "cannot read the folder closed: ") != NULL ? 0 : 1;
+}
+
+static void
+a_folder_that_cannot_be_read_hides_no_other(void **state)
+{
+	struct fixture *f = *state;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	write_segment(f, "1.pftrace");
+	assert_int_equal(mkdirat(f->fd, "closed", 0), 0);
+	/* A disk that is mounted there has one. */
+	assert_int_equal(mkdirat(f->fd, "lost+found", 0), 0);
+	catalog_close(f->c);
+	assert_int_equal(catalog_destroy(f->path, f->err, ERR), 0);
+	assert_int_equal(chmod(f->path, 0777), 0);
+	fflush(NULL);
+	if ((pid = fork()) == 0)
+		_exit(sync_as_nobody(f));
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	f->c = catalog_open(f->path, CATALOG_WRITE, f->err, ERR);
+	assert_non_null(f->c);
 }
 
 static struct archive_sync_counts
@@ -430,7 +562,11 @@ main(void)
 		CASE(a_segment_is_described_by_its_bytes),
 		CASE(machines_and_processes_are_listed_once),
 		CASE(files_that_are_no_traces_have_a_description_too),
+		CASE(thousands_of_names_of_one_process_are_listed),
+		CASE(every_loss_is_counted),
 		CASE(links_and_folders_are_no_segments),
+		cmocka_unit_test(times_of_change_may_be_of_any_year),
+		CASE(a_folder_that_cannot_be_read_hides_no_other),
 		cmocka_unit_test(names_tell_segments_from_other_files),
 		CASE(the_catalogue_follows_its_folder),
 		CASE(a_pin_outlives_the_catalogue),
