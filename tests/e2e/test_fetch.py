@@ -3,6 +3,7 @@
 been cut."""
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -143,6 +144,34 @@ class Fetch(FetchCase):
         _, said = self.fetch(*files)
         self.assertIn("ends within a packet or is damaged", said)
         self.assertIn("1 segment without an end", said)
+
+    def test_a_fifo_is_written_into_and_is_no_segment(self):
+        self.start()
+        self.record(Teller(self, "p"), cuts=1)
+        files = self.split()
+        joined, _ = self.fetch(*files)
+        os.remove(self.path("joined"))
+        os.mkfifo(self.path("joined"))
+        with subprocess.Popen(["cat", self.path("joined")],
+                              stdout=subprocess.PIPE) as reader:
+            done = subprocess.run(
+                [os.environ["TRIBUTARY"], "fetch", *files, "-o",
+                 self.path("joined")], capture_output=True, check=False)
+            whole = reader.stdout.read()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(whole, framed(joined.raw))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("joined")).st_mode))
+        self.assertFalse(os.path.exists(self.path("joined.part")))
+        done = subprocess.run(
+            [os.environ["TRIBUTARY"], "fetch", self.path("joined"), "-o",
+             self.path("x")], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is a pipe", done.stderr)
+
+    def test_conditions_of_named_segments_are_refused(self):
+        _, said = self.fetch("a.pftrace", "--trim", "--from", "-1h",
+                             "--machine", "kiosk-7", status=2)
+        self.assertIn("name segments, or say which kind", said)
 
     def test_nothing_is_left_of_a_fetch_that_fails(self):
         self.start()

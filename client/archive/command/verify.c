@@ -1,7 +1,9 @@
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/archive/catalog.h"
 #include "client/archive/command/actions.h"
@@ -14,7 +16,7 @@
 struct check {
 	const struct archive_open *a;
 	uint64_t problems, segments;
-	bool failed;
+	bool gone; /* the file of the row that was looked at */
 	char err[ARCHIVE_ERROR_SIZE];
 };
 
@@ -54,32 +56,70 @@ compare(struct check *k, const struct catalog_row *row,
 		    "it as pinned, and it is not: reindex");
 }
 
+/* A segment of the catalogue, as long as that is borrowed. */
 static bool
 row_cb(void *arg, const struct catalog_row *row)
 {
 	struct segment_entry e = { .bytes = 0 };
 	struct check *k = arg;
 
-	k->segments++;
 	switch (segment_index_file(&e, k->a->folder, row->path, k->err,
 	    sizeof(k->err))) {
 	case 0:
 		compare(k, row, &e);
 		break;
 	case 1:
-		problem(k, row->path, "the file is gone: reindex");
+		k->gone = true;
 		break;
 	default:
 		problem(k, row->path, k->err);
 	}
 	segment_entry_done(&e);
-	return true;
+	return false;
 }
 
 static bool
 ignore_cb(void *arg, const struct catalog_row *row)
 {
 	return false;
+}
+
+/* 1: the catalogue has the path; 0: it does not; -1: failed. */
+static int
+is_catalogued(struct check *k, const char *path)
+{
+	return catalog_find(k->a->catalog, path, ignore_cb, NULL, k->err,
+	    sizeof(k->err));
+}
+
+/*
+ * Rows are looked up one by one, not in one walk, which would see the catalogue
+ * of its begin: what is deleted meanwhile, by retention, is not missing.
+ */
+static int
+check_rows(struct check *k)
+{
+	struct archive_files rows;
+	int rc = 0;
+	size_t i;
+
+	if (archive_files_catalogued(&rows, k->a->catalog, k->err,
+	    sizeof(k->err)) < 0)
+		return -1;
+	for (i = 0; rc >= 0 && i < rows.n; i++) {
+		k->gone = false;
+		rc = catalog_find(k->a->catalog, rows.all[i].path, row_cb, k,
+		    k->err, sizeof(k->err));
+		k->segments += rc == 1;
+		if (rc != 1 || !k->gone)
+			continue;
+		/* The file goes first, its row behind it. */
+		if ((rc = is_catalogued(k, rows.all[i].path)) == 1)
+			problem(k, rows.all[i].path,
+			    "the file is gone: reindex");
+	}
+	archive_files_done(&rows);
+	return rc < 0 ? -1 : 0;
 }
 
 /* Files that no row has. */
@@ -93,10 +133,12 @@ check_folder(struct check *k)
 	if (archive_files_list(&files, k->a->folder, k->err,
 	    sizeof(k->err)) < 0)
 		return -1;
+	if (files.n_unread > 0)
+		problem(k, files.unread, strerror(files.unread_error));
 	for (i = 0; rc >= 0 && i < files.n; i++) {
-		rc = catalog_find(k->a->catalog, files.all[i].path, ignore_cb,
-		    NULL, k->err, sizeof(k->err));
-		if (rc == 0)
+		rc = is_catalogued(k, files.all[i].path);
+		if (rc == 0 && faccessat(k->a->folder, files.all[i].path, F_OK,
+		    AT_SYMLINK_NOFOLLOW) == 0)
 			problem(k, files.all[i].path,
 			    "it is not in the catalogue: reindex");
 	}
@@ -130,9 +172,8 @@ archive_verify(const struct archive_open *a)
 {
 	struct check k = { .a = a };
 
-	if (check_database(&k) < 0 || catalog_each(a->catalog,
-	    "WHERE s.local ORDER BY s.path", NULL, 0, row_cb, &k, k.err,
-	    sizeof(k.err)) < 0 || check_folder(&k) < 0)
+	if (check_database(&k) < 0 || check_rows(&k) < 0 ||
+	    check_folder(&k) < 0)
 		return archive_refuse(k.err);
 	printf("%" PRIu64 " segment%s, %" PRIu64 " problem%s\n", k.segments,
 	    human_s(k.segments), k.problems, human_s(k.problems));

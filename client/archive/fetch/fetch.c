@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -249,6 +250,15 @@ say_result(const struct fetch *f, const struct segment_plan *p,
 		    p->n_recordings > 1 ? "" : ", or see tributary inspect");
 }
 
+static bool
+is_pipe(const char *output)
+{
+	struct stat st;
+
+	return strcmp(output, "-") == 0 ||
+	    (stat(output, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
 static int
 join(struct fetch *f, const struct segment_plan *plan, char *err,
     size_t err_size)
@@ -259,7 +269,7 @@ join(struct fetch *f, const struct segment_plan *plan, char *err,
 		.to_ns = (uint64_t)f->select.to_ns };
 	struct fetch_result result;
 
-	if (plan->n_recordings > 1 && strcmp(f->output, "-") == 0)
+	if (plan->n_recordings > 1 && is_pipe(f->output))
 		return FAILURE(err, err_size, "these are %zu recordings: give "
 		    "-o a file, as an archive cannot go through a pipe",
 		    plan->n_recordings);
@@ -293,9 +303,12 @@ static int
 settle(struct fetch *f, char *err, size_t err_size)
 {
 	size_t words = f->select.n_paths;
+	struct selection whose = f->select;
 	struct timespec now;
 
-	if (f->trim)
+	whose.at = whose.from = whose.to = NULL;
+	whose.n_paths = 0;
+	if (f->trim && !selection_is_set(&whose))
 		f->select.n_paths = 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (selection_settle(&f->select, (int64_t)now.tv_sec * 1000000000 +

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "protos/fields.h"
@@ -16,42 +17,56 @@
 
 struct trace_out {
 	int fd;
-	char *path, *part;  /* owned; part NULL: standard output */
+	char *path, *part;  /* owned; part NULL: written in place */
 	int error;          /* errno of the first failure */
 	uint64_t bytes;     /* with those in the batch */
 	struct pb_writer batch;
 };
+
+/*
+ * Opens path.part, or the path itself where that is a device or a FIFO, which
+ * must not be replaced by a file.
+ */
+static int
+open_output(struct trace_out *o, char *err, size_t err_size)
+{
+	struct stat st;
+
+	if (strcmp(o->path, "-") == 0)
+		return 0;
+	if ((stat(o->path, &st) < 0 || S_ISREG(st.st_mode)) &&
+	    asprintf(&o->part, "%s.part", o->path) < 0) {
+		o->part = NULL;
+		return FAILURE(err, err_size, "out of memory");
+	}
+	o->fd = o->part == NULL ? open(o->path, O_WRONLY | O_CLOEXEC |
+	    O_NOCTTY) : open(o->part, O_WRONLY | O_CREAT | O_TRUNC |
+	    O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (o->fd >= 0)
+		return 0;
+	(void)FAILURE(err, err_size, "cannot write %s: %s", o->part != NULL ?
+	    o->part : o->path, strerror(errno));
+	free(o->part);
+	o->part = NULL;
+	o->fd = STDOUT_FILENO;
+	return -1;
+}
 
 struct trace_out *
 trace_out_open(const char *path, char *err, size_t err_size)
 {
 	struct trace_out *o;
 
-	if ((o = calloc(1, sizeof(*o))) == NULL)
-		goto no_memory;
+	if ((o = calloc(1, sizeof(*o))) == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
 	pb_writer_init(&o->batch);
 	o->fd = STDOUT_FILENO;
 	if ((o->path = strdup(path)) == NULL)
-		goto no_memory;
-	if (strcmp(path, "-") == 0)
+		snprintf(err, err_size, "out of memory");
+	else if (open_output(o, err, err_size) == 0)
 		return o;
-	if (asprintf(&o->part, "%s.part", path) < 0) {
-		o->part = NULL;
-		goto no_memory;
-	}
-	o->fd = open(o->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (o->fd >= 0)
-		return o;
-	snprintf(err, err_size, "cannot write %s: %s", o->part,
-	    strerror(errno));
-	free(o->part);
-	o->part = NULL;
-	o->fd = STDOUT_FILENO;
-	trace_out_close(o);
-	return NULL;
-
-no_memory:
-	snprintf(err, err_size, "out of memory");
 	trace_out_close(o);
 	return NULL;
 }
@@ -117,9 +132,11 @@ trace_out_bytes(const struct trace_out *o)
 int
 trace_out_patch(struct trace_out *o, uint64_t at, const void *data, size_t len)
 {
-	if (flush_batch(o) == 0 &&
-	    pwrite(o->fd, data, len, (off_t)at) != (ssize_t)len)
-		o->error = errno != 0 ? errno : EIO;
+	ssize_t n;
+
+	if (flush_batch(o) == 0 && (n = pwrite(o->fd, data, len,
+	    (off_t)at)) != (ssize_t)len)
+		o->error = n < 0 ? errno : EIO;
 	return o->error == 0 ? 0 : -1;
 }
 
@@ -134,7 +151,7 @@ trace_out_finish(struct trace_out *o, char *err, size_t err_size)
 		o->error = errno;
 	if (o->error != 0)
 		return FAILURE(err, err_size, "cannot write %s: %s",
-		    o->part == NULL ? "standard output" : o->path,
+		    strcmp(o->path, "-") == 0 ? "standard output" : o->path,
 		    strerror(o->error));
 	free(o->part);
 	o->part = NULL;

@@ -1,6 +1,6 @@
 /*
  * trace_out: the file that a trace is written to: PATH.part, which becomes PATH
- * once it is whole; or standard output.
+ * once it is whole; or standard output, a device or a FIFO, as they are.
  *
  * Failures are sticky: trace_out_finish() tells.  Blocks.
  */
@@ -24,7 +24,7 @@ void trace_out_close(struct trace_out *o);
 int trace_out_packet(struct trace_out *o, const uint8_t *data, size_t len);
 int trace_out_put(struct trace_out *o, const void *data, size_t len);
 uint64_t trace_out_bytes(const struct trace_out *o);
-/* Writes over bytes that were written before; not on standard output. */
+/* Writes over bytes that were written before; not into a pipe. */
 int trace_out_patch(struct trace_out *o, uint64_t at, const void *data,
     size_t len);
 

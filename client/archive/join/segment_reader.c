@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/inspect/scan/trace_window.h"
@@ -38,6 +39,20 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 	pb_put_bytes(&r->inner, Trace_packet, data, len);
 }
 
+/* -1 with errno.  A trace is read twice: what is no file has no second time. */
+static int
+open_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st = { .st_mode = 0 };
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+	return -1;
+}
+
 struct segment_reader *
 segment_reader_open(const char *path, char *err, size_t err_size)
 {
@@ -48,8 +63,9 @@ segment_reader_open(const char *path, char *err, size_t err_size)
 		return NULL;
 	}
 	pb_writer_init(&r->inner);
-	if ((r->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
-		snprintf(err, err_size, "cannot open %s: %s", path,
+	if ((r->fd = open_file(path)) < 0) {
+		snprintf(err, err_size, "cannot open %s: %s", path, errno ==
+		    ESPIPE ? "it is a pipe or a device, not a file" :
 		    strerror(errno));
 		free(r);
 		return NULL;
