@@ -12,8 +12,6 @@
 #include "transport/process/child.h"
 #include "transport/segment/segment_writer.h"
 
-extern char **environ;
-
 #define BACKLOG 100000u
 #define PATIENCE_MS 600000u
 /* A command that was told to take long is looked after again so much later. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +14,6 @@
 #include "client/record/live_line.h"
 #include "transport/base/failure.h"
 #include "transport/base/human_numbers.h"
-#include "transport/base/tailq.h"
 #include "transport/loop/loop.h"
 
 struct kept {
@@ -206,7 +206,8 @@ segment_keep_look(struct segment_keep *k, const char *in_use)
 	struct kept *one, *next;
 	uint64_t pinned = 0;
 
-	TAILQ_FOREACH_SAFE(one, &k->kept, of_keep, next) {
+	for (one = TAILQ_FIRST(&k->kept); one != NULL; one = next) {
+		next = TAILQ_NEXT(one, of_keep);
 		if (!is_too_much(k, one))
 			return;
 		if (in_use != NULL && strcmp(one->path, in_use) == 0)

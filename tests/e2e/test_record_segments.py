@@ -218,13 +218,15 @@ class RecordedSegments(SegmentCase, RecordCase):
         self.until(lambda: self.files(end="000003.pftrace.part"), "the third")
         # The first stays while its command runs; the second went at once.
         self.assertEqual(self.names(), ["r/000001.pftrace"])
-        writer.number(40)
         with open(self.path("go"), "w"):
             pass
+        self.until(lambda: not self.names(), "the first is removed, too")
+        writer.number(40)
         said = self.finish(recording)
         self.assertIn("is not run for traces/rec/r/000002.pftrace, which was "
                       "removed before", said)
-        self.assertEqual(self.ran(), "traces/rec/r/000001.pftrace\n")
+        self.assertEqual(self.ran().split(), [
+            "traces/rec/r/000001.pftrace", "traces/rec/r/000003.pftrace"])
         self.assertEqual(self.names(), [])
 
     def test_wrong_flags_say_what_is_wrong(self):
