@@ -122,8 +122,14 @@ class Fetch(FetchCase):
                     Teller(self, "q", address=device.start().socket))
         files = self.split("--by-machine")
         self.assertGreater(len({f.rsplit("-", 1)[1] for f in files}), 1)
-        joined, _ = self.fetch(*files)
+        joined, said = self.fetch(*files)
+        self.assertNotIn("has no file", said)
         self.assert_same(joined)
+        device = [f for f in files if f.endswith(files[-1].rsplit("-", 1)[1])]
+        files.remove(device[1])
+        _, said = self.fetch(*files)
+        self.assertIn("1 time a machine has no file where others have one, as "
+                      "kiosk-7 behind segment 1", said)
 
     @may_cause("traced_buf_incremental_sequences_dropped",
                "traced_buf_sequence_packet_loss")

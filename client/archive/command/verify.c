@@ -10,12 +10,14 @@
 #include "client/archive/index/archive_files.h"
 #include "client/archive/index/segment_index.h"
 #include "client/archive/segment_entry.h"
+#include "client/text/progress.h"
 #include "protos/plain_text.h"
 #include "transport/base/human_numbers.h"
 
 struct check {
 	const struct archive_open *a;
 	uint64_t problems, segments;
+	struct progress progress;
 	bool gone; /* the file of the row that was looked at */
 	char err[ARCHIVE_ERROR_SIZE];
 };
@@ -23,6 +25,7 @@ struct check {
 static void
 problem(struct check *k, const char *path, const char *what)
 {
+	progress_clear(&k->progress);
 	plain_printf(stdout, "%s: %s\n", path, what);
 	k->problems++;
 }
@@ -106,7 +109,9 @@ check_rows(struct check *k)
 	if (archive_files_catalogued(&rows, k->a->catalog, k->err,
 	    sizeof(k->err)) < 0)
 		return -1;
+	progress_begin(&k->progress, "segments read", rows.n);
 	for (i = 0; rc >= 0 && i < rows.n; i++) {
+		progress_show(&k->progress, i);
 		k->gone = false;
 		rc = catalog_find(k->a->catalog, rows.all[i].path, row_cb, k,
 		    k->err, sizeof(k->err));
@@ -118,6 +123,7 @@ check_rows(struct check *k)
 			problem(k, rows.all[i].path,
 			    "the file is gone: reindex");
 	}
+	progress_clear(&k->progress);
 	archive_files_done(&rows);
 	return rc < 0 ? -1 : 0;
 }

@@ -9,6 +9,7 @@
 #include "client/archive/join/segment_join.h"
 #include "client/archive/join/segment_plan.h"
 #include "client/archive/trim/trace_trim.h"
+#include "client/text/progress.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
 
@@ -17,14 +18,23 @@ struct writing {
 	struct fetch_result *result;
 	struct trace_out *out;
 	struct trace_trim *trim; /* NULL: none */
+	struct segment_join_report report; /* of this recording, so far */
+	struct progress progress; /* in files */
 	bool no_memory;
 };
+
+static void
+tell(struct writing *w)
+{
+	progress_show(&w->progress, w->result->files + w->report.files);
+}
 
 static int
 packet_cb(void *arg, const uint8_t *data, size_t len)
 {
 	struct writing *w = arg;
 
+	tell(w);
 	if (w->trim != NULL && trace_trim_packet(w->trim, data, len, &data,
 	    &len) < 0) {
 		w->no_memory = true;
@@ -41,6 +51,7 @@ stored_cb(void *arg, const uint8_t *framed, size_t len)
 {
 	struct writing *w = arg;
 
+	tell(w);
 	return trace_out_put(w->out, framed, len);
 }
 
@@ -49,6 +60,7 @@ note_cb(void *arg, const char *text)
 {
 	struct writing *w = arg;
 
+	progress_clear(&w->progress);
 	plain_printf(stderr, "%s: %s\n", w->order->speaker, text);
 }
 
@@ -60,22 +72,22 @@ write_recording(struct writing *w, const struct segment_recording *r, char *err,
 	const struct segment_join_ops ops = { packet_cb,
 		w->order->trim ? NULL : stored_cb, note_cb, w };
 	struct trace_trim_counts counts;
-	struct segment_join_report report;
 	uint64_t before = w->result->packets;
 	int rc;
 
 	if (w->order->trim && (w->trim = trace_trim_new(w->order->from_ns,
 	    w->order->to_ns)) == NULL)
 		return FAILURE(err, err_size, "out of memory");
-	rc = segment_join_run(&report, r, &ops, err, err_size);
+	rc = segment_join_run(&w->report, r, &ops, err, err_size);
 	if (w->no_memory)
 		snprintf(err, err_size, "out of memory");
-	w->result->files += report.files;
-	w->result->gaps += report.gaps;
-	w->result->unfinished += report.unfinished;
+	w->result->files += w->report.files;
+	w->result->gaps += w->report.gaps;
+	w->result->unfinished += w->report.unfinished;
+	w->report.files = 0;
 	if (w->trim == NULL) {
 		/* Packets that were stored together count, too. */
-		w->result->packets = before + report.packets;
+		w->result->packets = before + w->report.packets;
 		return rc;
 	}
 	counts = trace_trim_counts(w->trim);
@@ -122,7 +134,9 @@ fetch_join(struct fetch_result *out, const struct fetch_order *order,
 	if ((w.out = trace_out_open(order->output, err, err_size)) == NULL)
 		return -1;
 	err[0] = '\0';
+	progress_begin(&w.progress, "segments joined", plan->n);
 	rc = write_all(&w, plan, err, err_size);
+	progress_clear(&w.progress);
 	/* Without a sentence it was the output that failed. */
 	if (rc == 0 || err[0] == '\0')
 		rc = trace_out_finish(w.out, err, err_size);

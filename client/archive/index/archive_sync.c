@@ -144,6 +144,8 @@ sync_list(struct catalog *c, int folder, const struct archive_files *files,
 	for (i = 0; i < files->n; i++) {
 		if (ops->stop != NULL && ops->stop(ops->arg))
 			return 0;
+		if (ops->progress != NULL)
+			ops->progress(ops->arg, i, files->n);
 		if (archive_sync_file(c, folder, files->all[i].path, full,
 		    &change, err, err_size) < 0)
 			return -1;

@@ -45,6 +45,8 @@ struct archive_sync_ops {
 	/* Tells of each change; why: with ARCHIVE_FAILED.  Or NULL. */
 	void (*changed)(void *arg, const char *path, enum archive_change change,
 	    const char *why);
+	/* Says before each file how many there are before it.  Or NULL. */
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	/* Asked between two files; true ends the work.  Or NULL. */
 	bool (*stop)(void *arg);
 	void *arg; /* borrowed */

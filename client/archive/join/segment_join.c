@@ -313,11 +313,78 @@ note_gap(struct join *j, uint32_t last, uint32_t number)
 	j->ops->note(j->ops->arg, text);
 }
 
+/* By machine, and then by number. */
+static int
+by_machine(const void *left, const void *right)
+{
+	const struct segment_head *a = *(const struct segment_head *const *)left;
+	const struct segment_head *b =
+	    *(const struct segment_head *const *)right;
+
+	if (a->machine_id != b->machine_id)
+		return a->machine_id < b->machine_id ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Whether the recording has a file with a number between the two. */
+static bool
+has_between(const struct segment_recording *r, uint32_t low, uint32_t high)
+{
+	size_t begin = 0, end = r->n, mid;
+
+	while (begin < end) {
+		mid = begin + (end - begin) / 2;
+		if (r->files[mid].head.number <= low)
+			begin = mid + 1;
+		else
+			end = mid;
+	}
+	return begin < r->n && r->files[begin].head.number < high;
+}
+
+/*
+ * A machine that writes nothing has no file, so that a file that is missing
+ * beside those of others looks like silence: it is told as either.
+ */
+static int
+note_machines(struct join *j, const struct segment_recording *r)
+{
+	const struct segment_head **all, *first = NULL;
+	char text[NOTE_BYTES];
+	size_t i, n = 0;
+
+	if (!r->files[0].head.by_machine)
+		return 0;
+	if ((all = calloc(r->n, sizeof(*all))) == NULL)
+		return out_of_memory(j);
+	for (i = 0; i < r->n; i++)
+		all[i] = &r->files[i].head;
+	qsort(all, r->n, sizeof(*all), by_machine);
+	for (i = 1; i < r->n; i++) {
+		if (all[i]->machine_id == all[i - 1]->machine_id &&
+		    has_between(r, all[i - 1]->number, all[i]->number) &&
+		    n++ == 0)
+			first = all[i - 1];
+	}
+	if (first != NULL) {
+		snprintf(text, sizeof(text), "%zu time%s a machine has no file "
+		    "where others have one, as %s behind segment %" PRIu32
+		    ": it wrote nothing then, or the file is missing", n,
+		    human_s(n), first->machine == NULL ? "the collector" :
+		    first->machine, first->number);
+		j->ops->note(j->ops->arg, text);
+	}
+	free(all);
+	return 0;
+}
+
 static int
 join_all(struct join *j, const struct segment_recording *r)
 {
 	size_t i, n;
 
+	if (note_machines(j, r) < 0)
+		return -1;
 	for (i = 0; i < r->n; i += n) {
 		if (i > 0 && r->files[i].head.number >
 		    r->files[i - 1].head.number + 1)
