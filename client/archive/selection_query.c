@@ -17,7 +17,7 @@
 
 /* Counting ends here: what has more is common. */
 #define COMMON 16384
-/* More terms than these are too many for a walk each. */
+/* Terms of a common condition at most: each is a walk, with hits or without. */
 #define MAX_WALKS 1024u
 /* A search for each of so many terms is less than a look at all of a segment. */
 #define FEW_TERMS 8u
@@ -210,8 +210,8 @@ cost(struct query *q, const struct condition *c, int64_t *least)
 		if (count(q, &c->terms.ids[i], &sum) < 0)
 			return -1;
 	}
-	if (c->terms.n <= MAX_WALKS && sum >= COMMON)
-		sum = COMMON + (int64_t)c->terms.n;
+	if (sum >= COMMON && c->terms.n > MAX_WALKS)
+		return 0;
 	if (sum >= *least)
 		return 0;
 	*least = sum;
@@ -389,9 +389,13 @@ write_sql(struct query *q, const struct condition *walked, bool timeless)
 
 	selection_sql_init(s);
 	if (walked != NULL)
-		selection_sql_add(s, "SELECT p.segment, p.first_ns FROM "
-		    "postings AS p CROSS JOIN segments AS s ON s.id = "
-		    "p.segment WHERE p.term = ?1 AND p.class = ?2 AND "
+		selection_sql_add(s, q->select->has_time ?
+		    "SELECT p.segment, p.first_ns FROM postings AS p "
+		    "CROSS JOIN segments AS s ON s.id = p.segment "
+		    "WHERE p.term = ?1 AND p.class = ?2 AND "
+		    "p.first_ns >= ?3 AND p.first_ns <= ?4" :
+		    "SELECT p.segment, p.first_ns FROM postings AS p "
+		    "WHERE p.term = ?1 AND p.class = ?2 AND "
 		    "p.first_ns >= ?3 AND p.first_ns <= ?4");
 	else if (timeless)
 		selection_sql_add(s, "SELECT s.id, 0 FROM segments AS s WHERE "

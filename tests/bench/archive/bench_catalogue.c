@@ -234,6 +234,21 @@ fill(uint32_t of)
 	catalog_close(c);
 }
 
+/* In a process of its own: what it takes would count as memory of find's. */
+static void
+fill_aside(uint32_t of)
+{
+	int status;
+	pid_t pid;
+
+	if ((pid = fork()) == 0) {
+		fill(of);
+		exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		give_up("cannot make the catalogue");
+}
+
 static void
 print_size(uint32_t of)
 {
@@ -390,11 +405,14 @@ ask_all(const char *program)
 		answered = answered && c.peak_kb >= 0;
 		if (c.wall_ms > worst.wall_ms)
 			worst.wall_ms = c.wall_ms;
+		if (c.cpu_ms > worst.cpu_ms)
+			worst.cpu_ms = c.cpu_ms;
 		if (c.peak_kb > worst.peak_kb)
 			worst.peak_kb = c.peak_kb;
 	}
-	printf("the longest %.1f ms (aim %d), the most memory %.1f MB\n",
-	    worst.wall_ms, AIM_MS, (double)worst.peak_kb / 1024);
+	printf("at most %.1f ms (aim %d), %.1f ms of processor time, %.1f MB\n",
+	    worst.wall_ms, AIM_MS, worst.cpu_ms,
+	    (double)worst.peak_kb / 1024);
 	return answered;
 }
 
@@ -419,7 +437,7 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	snprintf(path, sizeof(path), "%s/%s", folder, CATALOG_FILE);
 	if (access(path, F_OK) < 0)
-		fill(of);
+		fill_aside(of);
 	print_size(of);
 	ok = ask_all(program);
 	if (keep == NULL && (catalog_destroy(folder, err, sizeof(err)) < 0 ||
