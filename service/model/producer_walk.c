@@ -15,11 +15,13 @@ void
 producer_walk_on(void *arg)
 {
 	struct producer_walk *w = arg;
+	size_t most = w->pacer != NULL ? PRODUCER_WALK_PACED :
+	    PRODUCER_WALK_TURN;
 	struct producer *p;
 	size_t cost = 0;
 
 	while ((p = w->next) != NULL && w->left > 0) {
-		if (cost >= PRODUCER_WALK_TURN * PRODUCER_WALK_SKIPS) {
+		if (cost >= most * PRODUCER_WALK_SKIPS) {
 			later(w);
 			return;
 		}

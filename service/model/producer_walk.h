@@ -22,9 +22,10 @@ struct service;
 /* Producers with something to do in one turn: a millisecond or two. */
 #define PRODUCER_WALK_TURN 256u
 /*
- * Pace of a walk that has time: the answers of one turn's producers are taken,
- * and others' input beside them, before the next turn asks more.
+ * Pace of a walk that has time: few producers in a turn, whose answers are
+ * taken, and others' input beside them, before the next turn asks more.
  */
+#define PRODUCER_WALK_PACED   64u
 #define PRODUCER_WALK_PACE_MS 20u
 /* Producers with nothing to do that count as one with something. */
 #define PRODUCER_WALK_SKIPS 16u
@@ -41,8 +42,9 @@ struct producer_walk {
 	bool under_way;
 	struct loop_call call;
 	/*
-	 * The owner's, with producer_walk_on() as its function: turns are
-	 * PRODUCER_WALK_PACE_MS apart.  NULL: they follow each other.
+	 * The owner's, with producer_walk_on() as its function: turns of
+	 * PRODUCER_WALK_PACED are PRODUCER_WALK_PACE_MS apart.  NULL: those of
+	 * PRODUCER_WALK_TURN follow each other.
 	 */
 	struct loop_timer *pacer;
 	producer_visit_fn visit;

@@ -486,7 +486,7 @@ pace(struct flush *f, const struct service *sv)
 {
 	f->asking.pacer = loop_timer_new(sv->loop, producer_walk_on,
 	    &f->asking);
-	f->timeout_ms += (uint32_t)(sv->n_producers / PRODUCER_WALK_TURN) *
+	f->timeout_ms += (uint32_t)(sv->n_producers / PRODUCER_WALK_PACED) *
 	    PRODUCER_WALK_PACE_MS;
 	return f->asking.pacer != NULL ? 0 : -1;
 }

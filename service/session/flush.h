@@ -59,7 +59,7 @@ void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 /*
  * As above, for a cut: with FLUSH_EXPLICIT; each producer is told to clear
  * incremental state right before; they are asked at the pace of
- * PRODUCER_WALK_PACE_MS, and the time-out is longer by as much.  unanswered is
+ * a walk that has time, and the time-out is longer by as much.  unanswered is
  * called, just before done, for each producer that was asked and has not
  * answered.
  */

@@ -354,6 +354,41 @@ a_flush_is_not_over_before_all_were_asked(void **state)
 }
 
 static void
+ignore_unanswered(struct session *s, const struct producer *p, void *arg)
+{
+}
+
+/* Commits of others are not to stand behind the answers to a cut. */
+static void
+a_cut_asks_few_at_a_time(void **state)
+{
+	struct fake_consumer consumer;
+	unsigned now, before;
+	struct crowd c;
+	size_t i;
+
+	crowd_init(&c, state, MANY);
+	assert_non_null(fake_enable(c.f, &consumer, CONFIG, -1));
+	while (heard(&c, "start ") < MANY)
+		loop_run_once(c.f->loop);
+	acknowledge_start(&c);
+	flush_start_cut(consumer.s, LONG_MS, note, ignore_unanswered, &c);
+	for (before = 0; before < MANY; before = now) {
+		now = (unsigned)heard(&c, "flush ");
+		assert_in_range(now - before, 0, PRODUCER_WALK_PACED);
+		loop_run_once(c.f->loop);
+	}
+	for (i = 0; i < MANY; i++)
+		flush_ack(c.p[i].p, c.p[i].last_flush);
+	assert_int_equal(c.done, 1);
+	assert_true(c.ok);
+	session_free(consumer.s);
+	while (c.f->service->n_sessions > 0)
+		loop_run_once(c.f->loop);
+	crowd_done(&c);
+}
+
+static void
 a_flush_whose_time_is_up_before_all_were_asked_fails(void **state)
 {
 	struct fake_consumer consumer;
@@ -490,6 +525,7 @@ main(void)
 		T(a_session_that_is_freed_while_it_is_started_is_gone_soon),
 		T(who_frees_a_session_may_begin_the_same_at_once),
 		T(a_flush_is_not_over_before_all_were_asked),
+		T(a_cut_asks_few_at_a_time),
 		T(a_flush_whose_time_is_up_before_all_were_asked_fails),
 		T(ids_of_producers_begin_again_without_those_in_use),
 		T(producers_beyond_the_limit_are_refused_and_none_wraps),
