@@ -6,7 +6,7 @@
 Round trips of commits, and the collector's processor time, of tributary-load's
 devices: in a session that is not cut, and in one that is cut each second, in
 turns.  $TRIBUTARYD and $TRIBUTARY_LOAD name the programs, $BENCH_ROUNDS and
-$BENCH_SECONDS the rounds and the length of each.
+$BENCH_SECONDS the rounds and the length of each, $BENCH_RATE the bytes a second.
 """
 
 import json
@@ -19,7 +19,7 @@ import tempfile
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SECONDS = int(os.environ.get("BENCH_SECONDS", "10"))
 # In all, well below what the collector can take.
-RATE = 10_000_000
+RATE = int(os.environ.get("BENCH_RATE", "10000000"))
 CONFIG = """
 buffers { size_kb: 65536 }
 write_into_file: true

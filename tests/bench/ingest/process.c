@@ -123,17 +123,42 @@ process_daemon_start_with(struct process_daemon *d, const char *binary,
 		load_die("no TLS address in %s/log", d->folder);
 }
 
+/* The last line of a file, which has short ones. */
+static void
+last_line(const char *path, char *out, size_t size)
+{
+	char line[512];
+	FILE *file = fopen(path, "r");
+
+	out[0] = '\0';
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(out, size, "%s", line);
+	}
+	fclose(file);
+}
+
 void
 process_daemon_stop(struct process_daemon *d)
 {
-	char path[PROCESS_ADDRESS_MAX];
+	char path[PROCESS_ADDRESS_MAX], line[512];
 	int status;
 
 	kill(d->pid, SIGTERM);
-	if (waitpid(d->pid, &status, 0) != d->pid || !WIFEXITED(status) ||
-	    WEXITSTATUS(status) != 0)
-		load_die("the daemon did not end well, see %s/log", d->folder);
+	if (waitpid(d->pid, &status, 0) != d->pid)
+		load_die("waitpid: %s", strerror(errno));
+	if (WIFSIGNALED(status))
+		load_die("the daemon was ended by signal %d, see %s/log",
+		    WTERMSIG(status), d->folder);
 	snprintf(path, sizeof(path), "%s/log", d->folder);
+	/* On a busy machine it may be sessions that take more than 5 s. */
+	if (WEXITSTATUS(status) != 0) {
+		last_line(path, line, sizeof(line));
+		load_die("the daemon ended with status %d (%s), see %s",
+		    WEXITSTATUS(status), line, path);
+	}
 	unlink(path);
 	rmdir(d->folder);
 }
