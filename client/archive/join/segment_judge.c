@@ -64,17 +64,17 @@ segment_place_done(struct segment_place *p)
 	free_set(&p->sequences);
 }
 
-/* Copies the packet but for two fields. */
+/* Copies the packet but for a field. */
 static enum segment_verdict
 without(struct segment_judge *j, const struct segment_packet *p,
-    uint32_t field, uint32_t other)
+    uint32_t field)
 {
 	struct pb_reader r;
 	struct pb_field f;
 
 	pb_writer_reset(&j->changed);
 	PB_FOREACH(&f, &r, p->data, p->len) {
-		if (f.number != field && f.number != other)
+		if (f.number != field)
 			pb_put_raw(&j->changed, f.start,
 			    (size_t)(r.p - f.start));
 	}
@@ -127,7 +127,7 @@ judge_repeated(struct segment_judge *j, const struct segment_place *place,
 
 	if (has_original(place, p))
 		return SEGMENT_DROP;
-	verdict = without(j, p, TracePacket_tributary_repeated, 0);
+	verdict = without(j, p, TracePacket_tributary_repeated);
 	if (verdict != SEGMENT_CHANGE)
 		return verdict;
 	hash = hash_bytes(j->changed.data, j->changed.len);
@@ -138,7 +138,9 @@ judge_repeated(struct segment_judge *j, const struct segment_place *place,
 
 /*
  * Takes off the mark of a cut, where the segment before is there: nothing is
- * lost then.
+ * lost then.  The splitter appends it to a packet without a loss; a producer's
+ * own mark stands before the fields that the service appends, and the service's
+ * says a reason, too.
  */
 static enum segment_verdict
 judge_state(struct segment_judge *j, struct segment_place *place,
@@ -152,9 +154,11 @@ judge_state(struct segment_judge *j, struct segment_place *place,
 		return SEGMENT_KEEP;
 	if (add(&place->sequences, p->sequence_id) < 0)
 		return SEGMENT_NO_MEMORY;
-	if (cleared || p->dropped != CUT_MARK)
+	if (cleared || p->dropped != CUT_MARK || !p->ends_dropped)
 		return SEGMENT_KEEP;
-	return without(j, p, TracePacket_previous_packet_dropped, 0);
+	pb_writer_reset(&j->changed);
+	pb_put_raw(&j->changed, p->data, p->before_last);
+	return j->changed.failed ? SEGMENT_NO_MEMORY : SEGMENT_CHANGE;
 }
 
 static bool

@@ -62,6 +62,9 @@ segment_packet_read(struct segment_packet *p, const uint8_t *data, size_t len)
 	p->len = len;
 	PB_FOREACH(&f, &r, data, len) {
 		take_field(p, &f);
+		p->ends_dropped =
+		    f.number == TracePacket_previous_packet_dropped;
+		p->before_last = (size_t)(f.start - data);
 	}
 	return !r.bad;
 }

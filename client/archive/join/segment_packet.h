@@ -20,6 +20,8 @@ struct segment_packet {
 	uint32_t machine_id;
 	uint32_t flags;      /* PACKET_STATE_CLEARED, PACKET_NEEDS_STATE */
 	uint32_t dropped;    /* previous_packet_dropped */
+	bool ends_dropped;   /* previous_packet_dropped is the last field, ... */
+	size_t before_last;  /* ... behind so many bytes */
 	/* clock_snapshot, trace_uuid, trace_stats; 0: any other */
 	uint32_t payload;
 	bool has_timestamp;

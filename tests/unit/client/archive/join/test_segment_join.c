@@ -358,10 +358,17 @@ a_loss_that_is_real_stays(void **state)
 	event(f, 6, 2, 3, 1); /* begins anew: the splitter marks none */
 	event(f, 6, 3, 2, 1);
 	event(f, 7, 1, 2, 65);
+	/* A producer writes its own mark before what the service adds. */
+	pb_put_uint(&f->packet, 42, 1);
+	event(f, 8, 1, 2, 0);
+	/* A cut's mark comes last, also behind a field that says no loss. */
+	pb_put_uint(&f->packet, 42, 0);
+	event(f, 9, 1, 2, 1);
 	end(f, 1);
 	save(f);
 	join(f);
-	assert_string_equal(f->text, "uuid1,2 6:1 6:2! 6:3! 7:1! stats2 ");
+	assert_string_equal(f->text, "uuid1,2 6:1 6:2! 6:3! 7:1! 8:1! 9:1 "
+	    "stats2 ");
 }
 
 static void
