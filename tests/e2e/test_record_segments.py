@@ -215,9 +215,12 @@ class RecordedSegments(SegmentCase, RecordCase):
         writer.number(40)
         self.cut(self.p, 1)
         self.p.activate("cut")
-        self.until(lambda: self.files(end="000003.pftrace.part"), "the third")
-        # The first stays while its command runs; the second went at once.
-        self.assertEqual(self.names(), ["r/000001.pftrace"])
+        # The first stays while its command runs; the second goes at once.
+        self.until(lambda: [os.path.basename(path) for path in
+                            self.files(end=".part")] ==
+                   ["000003.pftrace.part"], "the second is whole")
+        self.until(lambda: self.names() == ["r/000001.pftrace"],
+                   "the second is removed")
         with open(self.path("go"), "w"):
             pass
         self.until(lambda: not self.names(), "the first is removed, too")
