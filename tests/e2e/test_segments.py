@@ -214,7 +214,9 @@ class Crashes(SegmentCase):
         self.start()
         consumer = self.record(of=segments(recording="later"))
         self.has_segments(2)
-        self.assertIn("1 segment that a crash left", self.daemons[-1].log())
+        # The files have their names before the log has the sentence.
+        self.until(lambda: "1 segment that a crash left" in
+                   self.daemons[-1].log(), "the sentence in the log")
         consumer.stop()
         recovered = [Trace.from_file(path)
                      for path in self.files(os.path.join("rec", "r"))]
