@@ -90,7 +90,7 @@ up(struct relay *r, uint32_t channel, struct pb_writer *w)
 }
 
 static void
-bring_producer(struct relay *r, uint32_t channel)
+bring_producer(struct relay *r, uint32_t channel, bool tells_of_stop)
 {
 	struct pb_writer w;
 	size_t mark;
@@ -101,6 +101,7 @@ bring_producer(struct relay *r, uint32_t channel)
 	pb_nest_end(&w, mark);
 	mark = pb_nest_begin(&w, LINK_UP_REGISTER_SOURCE);
 	pb_put_string(&w, 1, "src");
+	pb_put_uint(&w, 2, tells_of_stop); /* will_notify_on_stop */
 	pb_nest_end(&w, mark);
 	up(r, channel, &w);
 }
@@ -114,7 +115,7 @@ relay_init(struct relay *r, struct fixture *f)
 	memset(r->q.link_id, 1, LINK_ID_BYTES);
 	memset(r->q.relay_id, 2, LINK_ID_BYTES);
 	assert_int_equal(open_link(r), LINK_NEW);
-	bring_producer(r, 1);
+	bring_producer(r, 1, false);
 }
 
 static void
@@ -617,6 +618,96 @@ acknowledge(struct relay *r)
 }
 
 static void
+answer_flush(struct relay *r, uint32_t channel)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, LINK_UP_COMMIT);
+	pb_put_uint(&w, 3, r->f->service->last_flush_id);
+	pb_nest_end(&w, mark);
+	up(r, channel, &w);
+}
+
+/* Has the session end, up to the stop, which channel 2 does not answer. */
+static struct session *
+disable_up_to_the_stop(struct relay *r, struct fake_consumer *c)
+{
+	struct session *s;
+
+	bring_producer(r, 2, true);
+	s = fake_enable(r->f, c, CONFIG, -1);
+	session_disable(s, NULL);
+	answer_flush(r, 1);
+	answer_flush(r, 2);
+	pass_time(r->f, 5); /* of 20 */
+	assert_int_equal(s->state, SESSION_DISABLING);
+	return s;
+}
+
+static void
+expect_losses_at_the_end(struct relay *r, struct session *s,
+    struct fake_consumer *c, size_t n)
+{
+	struct fake_trace t;
+
+	fixture_wait(r->f, fake_disabled, c);
+	fake_read(s, &t);
+	assert_int_equal(stats(&t)->final_flush_outcome,
+	    PERFETTO__PROTOS__TRACE_STATS__FINAL_FLUSH_OUTCOME__FINAL_FLUSH_SUCCEEDED);
+	assert_int_equal(stats(&t)->n_tributary_link_losses, n);
+	if (n > 0)
+		expect_loss(stats(&t)->tributary_link_losses[0], 0, CUT_AT_END,
+		    0);
+	fake_trace_done(&t);
+	session_free(s);
+}
+
+static void
+a_machine_that_falls_silent_before_the_stop_is_told(void **state)
+{
+	struct fake_consumer c;
+	struct session *s;
+	struct relay r;
+
+	relay_init(&r, *state);
+	s = disable_up_to_the_stop(&r, &c);
+	expect_losses_at_the_end(&r, s, &c, 1);
+	relay_done(&r);
+}
+
+static void
+a_machine_that_was_cut_off_during_the_stop_is_told(void **state)
+{
+	struct fake_consumer c;
+	struct session *s;
+	struct relay r;
+
+	relay_init(&r, *state);
+	s = disable_up_to_the_stop(&r, &c);
+	cut(&r);
+	assert_int_equal(open_link(&r), LINK_RESUMED);
+	acknowledge(&r);
+	expect_losses_at_the_end(&r, s, &c, 1);
+	relay_done(&r);
+}
+
+static void
+a_producer_that_does_not_stop_behind_a_good_link_loses_nothing(void **state)
+{
+	struct fake_consumer c;
+	struct session *s;
+	struct relay r;
+
+	relay_init(&r, *state);
+	s = disable_up_to_the_stop(&r, &c);
+	acknowledge(&r);
+	expect_losses_at_the_end(&r, s, &c, 0);
+	relay_done(&r);
+}
+
+static void
 the_end_waits_longer_for_nobody_else(void **state)
 {
 	struct fixture *f = *state;
@@ -691,6 +782,9 @@ main(void)
 		T(the_end_waits_no_longer_than_it_was_set_to),
 		T(the_end_waits_for_a_machine_whose_cut_nobody_noticed),
 		T(a_cut_that_nobody_noticed_is_told_in_the_trace),
+		T(a_machine_that_falls_silent_before_the_stop_is_told),
+		T(a_machine_that_was_cut_off_during_the_stop_is_told),
+		T(a_producer_that_does_not_stop_behind_a_good_link_loses_nothing),
 		T(the_end_waits_longer_for_nobody_else),
 		T(when_the_machine_has_answered_others_are_not_waited_for),
 	};
