@@ -10,7 +10,7 @@
 #include "service/front/handover.h"
 #include "service/process/daemon.h"
 #include "service/process/options.h"
-#include "service/process/sandbox.h"
+#include "service/process/sandbox_apply.h"
 #include "service/process/upgrade.h"
 #include "service/settings/settings.h"
 #include "transport/base/log.h"

@@ -1,12 +1,13 @@
-/* sandbox_apply: does in order what the settings say about confinement. */
+#include "service/process/sandbox_apply.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "service/process/sandbox.h"
 #include "service/settings/settings.h"
 #include "transport/base/log.h"
+#include "transport/process/sandbox.h"
 #include "transport/tls/tls.h"
 
 static bool
@@ -79,7 +80,8 @@ refuse_system_calls(char *err, size_t err_size)
 {
 	bool filtered;
 
-	if (sandbox_system_calls(&filtered, err, err_size) != 0)
+	if (sandbox_system_calls(SANDBOX_NOTHING_ELSE, &filtered, err,
+		err_size) != 0)
 		return -1;
 	if (filtered)
 		log_info("system calls are confined");

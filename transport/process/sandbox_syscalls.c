@@ -17,9 +17,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "service/process/sandbox.h"
 #include "transport/base/compiler.h"
 #include "transport/base/failure.h"
+#include "transport/process/sandbox.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -211,8 +211,26 @@ add_others(scmp_filter_ctx ctx)
 	return 0;
 }
 
+/* AF_NETLINK: the C library asks which kinds of addresses there are. */
 static int
-make_filter(scmp_filter_ctx ctx)
+add_internet_and_database(scmp_filter_ctx ctx)
+{
+	static const char *const names[] = { "bind", "fchown", "fchown32",
+		"flock", "inotify_add_watch", "inotify_init1", "link",
+		"linkat", "umask" };
+	static const int families[] = { AF_INET, AF_INET6, AF_NETLINK };
+	size_t i;
+	int rc;
+
+	for (i = 0; i < COUNT_OF(families); i++)
+		if ((rc = allow_where(ctx, "socket", SCMP_CMP(0, SCMP_CMP_EQ,
+			(scmp_datum_t)families[i], 0))) != 0)
+			return rc;
+	return add_all(ctx, SCMP_ACT_ALLOW, names, COUNT_OF(names));
+}
+
+static int
+make_filter(scmp_filter_ctx ctx, enum sandbox_also also)
 {
 	int rc;
 
@@ -227,6 +245,9 @@ make_filter(scmp_filter_ctx ctx)
 	    (rc = add_mappings(ctx)) != 0 || (rc = add_threads(ctx)) != 0 ||
 	    (rc = add_priorities(ctx)) != 0 ||
 	    (rc = add_others(ctx)) != 0)
+		return rc;
+	if (also == SANDBOX_INTERNET_AND_DATABASE &&
+	    (rc = add_internet_and_database(ctx)) != 0)
 		return rc;
 	return seccomp_load(ctx);
 }
@@ -248,7 +269,8 @@ load_name_services(void)
 }
 
 int
-sandbox_system_calls(bool *filtered, char *err, size_t err_size)
+sandbox_system_calls(enum sandbox_also also, bool *filtered, char *err,
+    size_t err_size)
 {
 	scmp_filter_ctx ctx;
 	int rc;
@@ -262,7 +284,7 @@ sandbox_system_calls(bool *filtered, char *err, size_t err_size)
 	load_name_services();
 	if ((ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM))) == NULL)
 		return FAILURE(err, err_size, "no memory");
-	rc = make_filter(ctx);
+	rc = make_filter(ctx, also);
 	seccomp_release(ctx);
 	if (rc == 0)
 		return 0;

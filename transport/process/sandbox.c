@@ -1,4 +1,4 @@
-#include "service/process/sandbox.h"
+#include "transport/process/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -29,7 +29,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/process/sandbox.h"
+#include "transport/process/sandbox.h"
 
 /* Exit statuses of a child; 0: all as it should be. */
 enum { NOT_CONFINED = 100, NO_FILTER, WRONG };
@@ -93,7 +93,8 @@ confine_and_run(void)
 {
 	bool filtered;
 
-	if (sandbox_system_calls(&filtered, err, sizeof(err)) != 0) {
+	if (sandbox_system_calls(SANDBOX_NOTHING_ELSE, &filtered, err,
+		sizeof(err)) != 0) {
 		fprintf(stderr, "%s\n", err);
 		return NOT_CONFINED;
 	}

@@ -1,19 +1,17 @@
 /*
  * sandbox: drops privileges once the sockets are open: root, and the system
- * calls that the collector does not need.
+ * calls that a program does not need.
  *
- * Plain system calls on the whole process; knows nothing of loops or sessions.
+ * Plain system calls on the whole process; knows nothing of loops or settings.
  * Nothing here can be taken back.
  */
-#ifndef SERVICE_PROCESS_SANDBOX_H
-#define SERVICE_PROCESS_SANDBOX_H
+#ifndef TRANSPORT_PROCESS_SANDBOX_H
+#define TRANSPORT_PROCESS_SANDBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
-
-struct settings;
 
 /* Room for any sentence of this module. */
 #define SANDBOX_ERROR_SIZE 1024
@@ -45,24 +43,24 @@ int sandbox_check_directory(const char *what, const char *path, char *err,
  */
 int sandbox_memory(char *err, size_t err_size) MUST_CHECK;
 
+/* System calls beside those of a collector. */
+enum sandbox_also {
+	SANDBOX_NOTHING_ELSE,
+	/* Makes connections to other machines, and writes a SQLite database. */
+	SANDBOX_INTERNET_AND_DATABASE,
+};
+
 /*
  * From now on the process, its threads and its children gain no privileges
- * (no_new_privs) and may only do the system calls that a collector needs
- * (seccomp).  Calls that an attacker would want (execve, ptrace, mount, bpf,
- * modules, ...) kill the process; any other call fails with EPERM.  Sockets
- * that are open already work; new ones are UNIX sockets only, and no memory
- * becomes executable.  *filtered false: a build with a sanitizer, which needs
- * more calls; it gets no_new_privs alone.  -1 with a sentence.
+ * (no_new_privs) and may only do the system calls that a collector needs, or
+ * these and some more (seccomp).  Calls that an attacker would want (execve,
+ * ptrace, mount, bpf, modules, ...) kill the process; any other call fails with
+ * EPERM.  Sockets that are open already work; new ones are UNIX sockets, unless
+ * `also` allows others, and no memory becomes executable.  *filtered false: a
+ * build with a sanitizer, which needs more calls; it gets no_new_privs alone.
+ * -1 with a sentence.
  */
-int sandbox_system_calls(bool *filtered, char *err, size_t err_size)
-    MUST_CHECK;
+int sandbox_system_calls(enum sandbox_also also, bool *filtered, char *err,
+    size_t err_size) MUST_CHECK;
 
-/*
- * Confines the process, as far as the settings want it: the user, then that
- * this user can write to trace_dir and read the certificates again, then memory
- * and system calls.  -1 with a sentence: the daemon must not serve.
- */
-int sandbox_as_set(const struct settings *s, char *err, size_t err_size)
-    MUST_CHECK;
-
-#endif /* SERVICE_PROCESS_SANDBOX_H */
+#endif /* TRANSPORT_PROCESS_SANDBOX_H */
