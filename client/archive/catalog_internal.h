@@ -31,6 +31,12 @@ extern const char catalog_schema[];
 
 /* Says what SQLite said last, with what to do about it.  Returns -1. */
 int catalog_failed(struct catalog *c, char *err, size_t err_size);
+/*
+ * Adds the functions of SQL that segment_json.c uses, while no statement is
+ * under way: tributary_span_class(first_ns, last_ns), tributary_unhex(text, size).
+ */
+int catalog_add_functions(struct catalog *c, char *err, size_t err_size)
+    MUST_CHECK;
 int catalog_execute(struct catalog *c, const char *sql, char *err,
     size_t err_size) MUST_CHECK;
 

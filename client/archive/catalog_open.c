@@ -72,6 +72,8 @@ open_database(struct catalog *c, int flags, char *err, size_t err_size)
 		return c->db == NULL ? FAILURE(err, err_size, "out of memory") :
 		    catalog_failed(c, err, err_size);
 	sqlite3_busy_timeout(c->db, CATALOG_BUSY_MS);
+	if (catalog_add_functions(c, err, err_size) < 0)
+		return -1;
 	return catalog_execute(c, SETTINGS, err, err_size);
 }
 

@@ -13,6 +13,7 @@
 
 #include "client/archive/catalog.h"
 #include "client/archive/segment_entry.h"
+#include "client/archive/segment_json.h"
 
 #define ERR 512
 /* Of a sample in all tables: five of them are terms, with a posting each. */
@@ -481,6 +482,102 @@ the_class_of_a_span_bounds_it(void **state)
 	assert_int_equal(catalog_span_class(INT64_MIN, INT64_MAX), 63);
 }
 
+static const struct catalog_stored in_store = {
+	.state = "stored", .url = "s3://b/x", .etag = "abc", .at_ns = 7,
+};
+
+static void
+a_row_becomes_a_line_and_the_same_row_again(void **state)
+{
+	struct folder *f = *state;
+	struct catalog *c = open_it(f, CATALOG_WRITE);
+	char *line, *again;
+	struct sample s;
+
+	sample(&s, "a/b \"x\".pftrace", "chromium");
+	put(f, c, &s.e);
+	line = segment_json_write(c, 1, f->err, ERR);
+	assert_non_null(line);
+	assert_null(segment_json_write(c, 2, f->err, ERR));
+	assert_int_equal(segment_json_put(c, line, &in_store, f->err, ERR),
+	    SEGMENT_JSON_KNOWN);
+	assert_int_equal(number(f, c, "SELECT local FROM segments WHERE "
+	    "stored_url = 's3://b/x'"), 1);
+	assert_int_equal(catalog_remove(c, 1, f->err, ERR), 0);
+	assert_int_equal(segment_json_put(c, line, &in_store, f->err, ERR),
+	    SEGMENT_JSON_ADDED);
+	again = segment_json_write(c, number(f, c, "SELECT id FROM segments "
+	    "WHERE NOT local AND stored_ns = 7"), f->err, ERR);
+	assert_string_equal(line, again);
+	free(again);
+	/* Another file of this path. */
+	assert_int_equal(catalog_remove(c, number(f, c, "SELECT id FROM "
+	    "segments"), f->err, ERR), 0);
+	s.e.sha256[0] = 2;
+	put(f, c, &s.e);
+	assert_int_equal(segment_json_put(c, line, &in_store, f->err, ERR),
+	    SEGMENT_JSON_OTHER);
+	assert_int_equal(number(f, c, "SELECT count(*) FROM segments WHERE "
+	    "stored_state IS NULL AND local"), 1);
+	free(line);
+	catalog_close(c);
+}
+
+/* Replaces the first `from` in a copy of line, the caller's. */
+static char *
+changed(const char *line, const char *from, const char *to)
+{
+	const char *at = strstr(line, from);
+	char *copy;
+
+	assert_non_null(at);
+	assert_true(asprintf(&copy, "%.*s%s%s", (int)(at - line), line, to,
+	    at + strlen(from)) > 0);
+	return copy;
+}
+
+static void
+a_line_that_describes_no_segment_changes_nothing(void **state)
+{
+	static const char *const changes[][2] = {
+		{ "{", "" }, { "\"tributary\":1", "\"tributary\":2" },
+		{ "\"a.pftrace\"", "\"../a.pftrace\"" },
+		{ "\"a.pftrace\"", "\"/a.pftrace\"" },
+		{ "\"a.pftrace\"", "\"b/./a.pftrace\"" },
+		{ "\"a.pftrace\"", "7" }, { "\"a.pftrace\"", "\"\"" },
+		{ "\"sha256\":\"0", "\"sha256\":\"" },
+		{ "\"sha256\":\"0", "\"sha256\":\"g" },
+		{ "\"bytes\":100", "\"bytes\":\"many\"" },
+		{ "\"last_ns\":2000", "\"last_ns\":1" },
+		{ "\"machines\":[", "\"machines\":[7," },
+		{ "\"count\":1", "\"count\":null" },
+	};
+	struct folder *f = *state;
+	struct catalog *c = open_it(f, CATALOG_WRITE);
+	char *line, *bad;
+	struct sample s;
+	size_t i;
+
+	sample(&s, "a.pftrace", "chromium");
+	put(f, c, &s.e);
+	line = segment_json_write(c, 1, f->err, ERR);
+	assert_non_null(line);
+	assert_int_equal(catalog_remove(c, 1, f->err, ERR), 0);
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		bad = changed(line, changes[i][0], changes[i][1]);
+		if (segment_json_put(c, bad, &in_store, f->err, ERR) !=
+		    SEGMENT_JSON_FAILED)
+			fail_msg("taken: %s", bad);
+		assert_int_equal(number(f, c, "SELECT count(*) FROM "
+		    "segments"), 0);
+		free(bad);
+	}
+	assert_int_equal(segment_json_put(c, line, &in_store, f->err, ERR),
+	    SEGMENT_JSON_ADDED);
+	free(line);
+	catalog_close(c);
+}
+
 int
 main(void)
 {
@@ -501,6 +598,8 @@ main(void)
 		CASE(another_version_is_refused_with_a_remedy),
 		CASE(a_damaged_catalogue_is_refused_with_a_remedy),
 		cmocka_unit_test(the_class_of_a_span_bounds_it),
+		CASE(a_row_becomes_a_line_and_the_same_row_again),
+		CASE(a_line_that_describes_no_segment_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
