@@ -17,7 +17,8 @@ from harness.loop import SCALE
 PROGRAMS = {name: os.environ[variable] for name, variable in (
     ("tributary", "TRIBUTARY"), ("tributaryd", "TRIBUTARYD"),
     ("tributary-relay", "TRIBUTARY_RELAY"),
-    ("tributary-probes", "TRIBUTARY_PROBES"))}
+    ("tributary-probes", "TRIBUTARY_PROBES"),
+    ("tributary-upload", "TRIBUTARY_UPLOAD"))}
 FOLDER = os.path.join(os.environ["SOURCE_ROOT"], "deploy", "completion")
 BASH = os.path.join(FOLDER, "tributary.bash")
 ZSH = os.path.join(FOLDER, "_tributary")

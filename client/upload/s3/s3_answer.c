@@ -40,6 +40,9 @@ s3_etag_copy(char out[S3_ETAG_MAX], const char *text)
 		text++;
 		len -= 2;
 	}
+	/* A tag is written into XML again. */
+	if (strcspn(text, "<>&\"") < len)
+		len = 0;
 	snprintf(out, S3_ETAG_MAX, "%.*s", (int)len, text);
 }
 
@@ -69,20 +72,20 @@ s3_upload_id_read(const char *body, size_t len)
 static int
 completed_cb(void *arg, const char *path, const char *text)
 {
-	if (strcmp(path, "CompleteMultipartUploadResult/ETag") == 0)
-		s3_etag_copy(arg, text);
+	bool *is_completed = arg;
+
+	if (strcmp(path, "CompleteMultipartUploadResult") == 0)
+		*is_completed = true;
 	return 0;
 }
 
-int
-s3_completed_read(char etag[S3_ETAG_MAX], const char *body, size_t len)
+bool
+s3_is_completed(const char *body, size_t len)
 {
-	char found[S3_ETAG_MAX] = "";
+	bool is_completed = false;
 
-	if (xml_walk(body, len, completed_cb, found) != 0 || found[0] == '\0')
-		return -1;
-	memcpy(etag, found, sizeof(found));
-	return 0;
+	return xml_walk(body, len, completed_cb, &is_completed) == 0 &&
+	    is_completed;
 }
 
 /* ---- pages ---- */

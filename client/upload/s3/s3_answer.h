@@ -23,14 +23,16 @@ bool s3_error_read(struct s3_error *e, const char *body, size_t len);
 /* An entity tag, without quotes: 32 hexadecimal digits, and "-PARTS". */
 #define S3_ETAG_MAX 128u
 
-/* Removes quotes and cuts; a weak tag is taken as it is. */
+/* Removes quotes and cuts; a tag with a character of markup becomes "". */
 void s3_etag_copy(char out[S3_ETAG_MAX], const char *text);
 
 /* UploadId of InitiateMultipartUpload, the caller's; NULL: there is none. */
 char *s3_upload_id_read(const char *body, size_t len) MUST_CHECK;
-/* ETag of CompleteMultipartUpload.  -1: there is none. */
-int s3_completed_read(char etag[S3_ETAG_MAX], const char *body, size_t len)
-    MUST_CHECK;
+/*
+ * Whether the body says that an object of parts was made.  Its tag is in there
+ * with some stores, and is not looked at.
+ */
+bool s3_is_completed(const char *body, size_t len);
 
 enum s3_listing {
 	S3_OBJECTS, /* ListObjectsV2 */
