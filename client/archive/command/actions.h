@@ -22,6 +22,7 @@ struct archive_open {
 
 /* Exit statuses. */
 int archive_reindex(const struct archive_open *a) MUST_CHECK;
+int archive_reindex_from(const struct archive_open *a) MUST_CHECK;
 int archive_verify(const struct archive_open *a) MUST_CHECK;
 int archive_usage(const struct archive_open *a) MUST_CHECK;
 int archive_pin(const struct archive_open *a, bool pinned) MUST_CHECK;

@@ -62,7 +62,8 @@ run(const struct archive_open *a)
 {
 	switch (a->options->action) {
 	case ARCHIVE_REINDEX:
-		return archive_reindex(a);
+		return a->options->from != NULL ? archive_reindex_from(a) :
+		    archive_reindex(a);
 	case ARCHIVE_VERIFY:
 		return archive_verify(a);
 	case ARCHIVE_USAGE:

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/archive/store/store_program.h"
 #include "protos/nearest.h"
 #include "transport/base/failure.h"
 
@@ -21,7 +22,7 @@ static const struct {
 #define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
 static const char help[] =
-    "Usage: tributary archive reindex [--full]\n"
+    "Usage: tributary archive reindex [--full | --from s3://BUCKET/PREFIX]\n"
     "       tributary archive verify\n"
     "       tributary archive du [--json]\n"
     "       tributary archive pin SEGMENT...|WHICH...\n"
@@ -34,6 +35,9 @@ static const char help[] =
     "missing.\n"
     "      --full        read unchanged files too, and make a catalogue anew that\n"
     "                    is damaged or of another version\n"
+    "      --from URL    of the descriptions in a store instead: makes a catalogue\n"
+    "                    without the files, or says which of them the store has\n"
+    STORE_PROGRAM_HELP
     "\n"
     "verify: reads all files, and says what is damaged, missing, or not as the\n"
     "catalogue has it.\n"
@@ -57,6 +61,8 @@ static const struct flag table[] = {
 	{ "help", FLAG_HELP, .letter = 'h' },
 	{ "full", FLAG_BOOL, .at = offsetof(struct archive_options, full) },
 	{ "json", FLAG_BOOL, .at = offsetof(struct archive_options, json) },
+	{ "store", FLAG_TEXT,
+	    .at = offsetof(struct archive_options, settings) },
 	SELECTION_FLAGS(offsetof(struct archive_options, select)),
 	{ .name = NULL },
 };
@@ -91,11 +97,32 @@ find_action(const char *word, size_t *at, char *err, size_t err_size)
 	    "reindex, verify, du, pin, unpin or rm", word);
 }
 
+/* --from of reindex is no time but a place in a store. */
+static int
+take_from(struct archive_options *o, char *err, size_t err_size)
+{
+	if (o->action != ARCHIVE_REINDEX || o->select.from == NULL)
+		return 0;
+	if (strncmp(o->select.from, "s3://", 5) != 0)
+		return FAILURE(err, err_size, "archive reindex --from %.60s: "
+		    "it takes a place in a store, s3://BUCKET/PREFIX",
+		    o->select.from);
+	o->from = o->select.from;
+	o->select.from = NULL;
+	return 0;
+}
+
 static int
 check(const struct archive_options *o, size_t at, char *err, size_t err_size)
 {
 	const char *word = actions[at].word;
 
+	if (o->settings != NULL && o->from == NULL)
+		return FAILURE(err, err_size, "--store goes with reindex "
+		    "--from s3://BUCKET/PREFIX");
+	if (o->full && o->from != NULL)
+		return FAILURE(err, err_size, "--full reads files, and --from "
+		    "takes descriptions: not both");
 	if (o->full && o->action != ARCHIVE_REINDEX)
 		return FAILURE(err, err_size, "--full means nothing to "
 		    "archive %s", word);
@@ -135,7 +162,8 @@ archive_options_parse(struct archive_options *out, int argc, char **argv,
 	o.action = actions[at].action;
 	o.select.paths = (const char *const *)words.argv + 1;
 	o.select.n_paths = (size_t)words.argc - 1;
-	if (selection_settle(&o.select, now_ns, err, err_size) < 0 ||
+	if (take_from(&o, err, err_size) < 0 ||
+	    selection_settle(&o.select, now_ns, err, err_size) < 0 ||
 	    check(&o, at, err, err_size) < 0)
 		return FLAGS_BAD;
 	*out = o;

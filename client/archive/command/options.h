@@ -23,6 +23,8 @@ struct archive_options {
 	enum archive_action action;
 	struct selection select; /* settled */
 	bool full, json;
+	const char *from;     /* reindex: "s3://bucket/prefix"; NULL: of the files */
+	const char *settings; /* of tributary-upload */
 };
 
 extern const struct flags archive_options_flags;

@@ -11,9 +11,11 @@
 
 #include "client/archive/catalog.h"
 #include "client/archive/fetch/fetch_join.h"
+#include "client/archive/fetch/fetch_store.h"
 #include "client/archive/find/find_nothing.h"
 #include "client/archive/join/segment_plan.h"
 #include "client/archive/selection.h"
+#include "client/archive/store/store_program.h"
 #include "client/text/time_text.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
@@ -30,14 +32,14 @@ enum { EXIT_FETCHED = 0, EXIT_NOTHING = 1, EXIT_WRONG = 2 };
 struct fetch {
 	struct selection select;
 	const char *output;
+	const char *settings; /* of tributary-upload */
 	bool trim;
 	/* Files to be joined. */
 	char **paths; /* owned */
 	size_t n_paths, room;
-	uint64_t lost;       /* as the catalogue says */
-	char elsewhere[512]; /* a segment that is only in the store */
-	size_t n_elsewhere;
-	bool no_memory;
+	uint64_t lost;        /* as the catalogue says */
+	struct fetch_store store;
+	char failure[ERROR_BYTES]; /* of a walk; "": none */
 };
 
 static const char help[] =
@@ -53,7 +55,11 @@ static const char help[] =
     "      --trim        only the events of this time, with all that they need;\n"
     "                    else the segments as a whole\n"
     SELECTION_HELP
+    STORE_PROGRAM_HELP
     "  -h, --help        print this\n"
+    "\n"
+    "Segments that are only in an object store are fetched by tributary-upload,\n"
+    "their checksums compared, and kept no longer than it takes.\n"
     "\n"
     "Segments of several recordings, as after a restart of the collector, become a\n"
     "TAR archive with a trace of each, which Perfetto's UI shows on one time line.\n"
@@ -66,6 +72,7 @@ static const struct flag table[] = {
 	{ "help", FLAG_HELP, .letter = 'h' },
 	{ "output", FLAG_TEXT, .letter = 'o',
 	    .at = offsetof(struct fetch, output) },
+	{ "store", FLAG_TEXT, .at = offsetof(struct fetch, settings) },
 	{ "trim", FLAG_BOOL, .at = offsetof(struct fetch, trim) },
 	{ .name = NULL },
 };
@@ -96,7 +103,7 @@ add_path(struct fetch *f, char *path)
 		}
 	}
 	if (path == NULL) {
-		f->no_memory = true;
+		snprintf(f->failure, sizeof(f->failure), "out of memory");
 		return false;
 	}
 	f->paths[f->n_paths++] = path;
@@ -110,16 +117,37 @@ row_cb(void *arg, const struct catalog_row *row)
 	char *path;
 
 	f->lost += row->lost;
-	if (!row->local) {
-		if (f->n_elsewhere++ == 0)
-			snprintf(f->elsewhere, sizeof(f->elsewhere), "%s",
-			    row->stored.url != NULL ? row->stored.url :
-			    row->path);
-		return true;
-	}
+	if (!row->local)
+		return fetch_store_want(&f->store, row, f->failure,
+		    sizeof(f->failure)) == 0;
 	if (asprintf(&path, "%s/%s", f->select.folder, row->path) < 0)
 		path = NULL;
 	return add_path(f, path);
+}
+
+static bool
+stored_cb(void *arg, const struct catalog_row *row)
+{
+	return row->local || row_cb(arg, row);
+}
+
+/*
+ * Whether a word that is no file is the path of a segment that is only in the
+ * store.  Without a catalogue it is not.
+ */
+static bool
+is_in_store(struct fetch *f, const char *word)
+{
+	size_t before = f->store.n;
+	char err[ERROR_BYTES];
+	struct catalog *c = catalog_open(f->select.folder, CATALOG_READ, err,
+	    sizeof(err));
+
+	if (c == NULL)
+		return false;
+	(void)catalog_find(c, word, stored_cb, f, err, sizeof(err));
+	catalog_close(c);
+	return f->store.n > before;
 }
 
 /* Names of segments are paths as a shell has them, or below the archive. */
@@ -137,6 +165,8 @@ take_words(struct fetch *f, char *err, size_t err_size)
 		if (path != NULL && (access(word, F_OK) == 0 ||
 		    access(path, F_OK) != 0)) {
 			free(path);
+			if (access(word, F_OK) != 0 && is_in_store(f, word))
+				continue;
 			path = strdup(word);
 		}
 		if (!add_path(f, path))
@@ -161,13 +191,8 @@ look_up(struct fetch *f, struct catalog *c, char *err, size_t err_size)
 	}
 	rc = selection_each(c, &found, row_cb, f, err, err_size);
 	selection_found_done(&found);
-	if (rc == 0 && f->no_memory)
-		rc = FAILURE(err, err_size, "out of memory");
-	if (rc == 0 && f->n_elsewhere > 0)
-		rc = FAILURE(err, err_size, "%zu of the segments %s only in "
-		    "the store, such as %s; bring %s back into the archive "
-		    "first", f->n_elsewhere, f->n_elsewhere == 1 ? "is" : "are",
-		    f->elsewhere, f->n_elsewhere == 1 ? "it" : "them");
+	if (rc == 0 && f->failure[0] != '\0')
+		rc = FAILURE(err, err_size, "%s", f->failure);
 	return rc < 0 ? flags_refuse(&flags, err) : 0;
 }
 
@@ -186,6 +211,29 @@ find_files(struct fetch *f, char *err, size_t err_size)
 	status = look_up(f, c, err, err_size);
 	catalog_close(c);
 	return status;
+}
+
+/* Brings what is only in the store.  -1 with a sentence. */
+static int
+bring(struct fetch *f, char *err, size_t err_size)
+{
+	char bytes[HUMAN_TEXT_MAX];
+	char *path;
+	size_t i;
+
+	if (f->store.n > 0)
+		plain_printf(stderr, "%s: %zu segment%s, %s, of the store\n",
+		    flags.speaker, f->store.n, human_s(f->store.n),
+		    human_bytes(bytes, f->store.bytes));
+	for (i = 0; i < f->store.n; i++) {
+		path = fetch_store_bring(&f->store.all[i], f->settings, err,
+		    err_size);
+		if (path == NULL)
+			return -1;
+		if (!add_path(f, path))
+			return FAILURE(err, err_size, "out of memory");
+	}
+	return 0;
 }
 
 /* ---- what is done with them ---- */
@@ -291,8 +339,10 @@ fetch(struct fetch *f)
 		return status;
 	/* The files of all machines of a number are open at once. */
 	fd_limit_raise();
-	if (segment_plan_make(&plan, (const char *const *)f->paths, f->n_paths,
-	    err, sizeof(err)) < 0 || join(f, &plan, err, sizeof(err)) < 0)
+	if (bring(f, err, sizeof(err)) < 0 ||
+	    segment_plan_make(&plan, (const char *const *)f->paths,
+	    f->n_paths, err, sizeof(err)) < 0 ||
+	    join(f, &plan, err, sizeof(err)) < 0)
 		status = flags_refuse(&flags, err);
 	segment_plan_done(&plan);
 	return status;
@@ -349,5 +399,6 @@ fetch_main(int argc, char **argv)
 	while (f.n_paths > 0)
 		free(f.paths[--f.n_paths]);
 	free(f.paths);
+	fetch_store_done(&f.store);
 	return status;
 }

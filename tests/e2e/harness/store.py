@@ -173,13 +173,14 @@ class Bucket:
             self.signed("DELETE", key)
         self.front.stop()
 
-    def signed(self, method, key, query=""):
+    def signed(self, method, key, query="", data=None):
         """A request as `curl` signs it; returns (status, headers, body)."""
         out = subprocess.run(
             ["curl", "-s", "-i", "-X" if method != "HEAD" else "-I",
              *([method] if method != "HEAD" else []),
              "--aws-sigv4", "aws:amz:us-east-1:s3", "-u", "AK:SK",
              "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD",
+             *(["--data-binary", data] if data is not None else []),
              f"http://127.0.0.1:{self.gateway.port}/{self.name}/"
              f"{urllib.parse.quote(key, safe='/~')}{query}"],
             check=True, stdout=subprocess.PIPE, timeout=60).stdout
