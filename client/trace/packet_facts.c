@@ -82,6 +82,9 @@ packet_facts_read(struct packet_facts *f, const struct packet_types *t,
 		case TracePacket_tributary_repeated:
 			f->repeated = e.value != 0;
 			break;
+		case TracePacket_tributary_divided:
+			f->divided = e.value != 0;
+			break;
 		case TracePacket_machine_id:
 			f->machine_id = (uint32_t)e.value;
 			break;

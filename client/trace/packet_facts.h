@@ -37,6 +37,7 @@ struct packet_facts {
 	uint32_t clock_id; /* 0: the sequence's default */
 	bool first_on_sequence;
 	bool repeated; /* the packet is in the segment before, too */
+	bool divided;  /* dropped is the mark of a cut: nothing was lost there */
 	bool has_timestamp;
 	uint64_t timestamp;
 	struct pb_field payload;  /* of the type; valid when type is set */

@@ -116,7 +116,7 @@ follows_gap(const struct trace_sequence *q, const struct packet_facts *f)
 {
 	if ((f->dropped & SMB_FULL) != 0)
 		return true;
-	return f->dropped != 0 && !f->first_on_sequence &&
+	return f->dropped != 0 && !f->divided && !f->first_on_sequence &&
 	    !(f->dropped == 1 && q->packets == 0);
 }
 

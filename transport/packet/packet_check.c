@@ -62,7 +62,7 @@ field_allowed(uint32_t field)
 		return false;
 	if (field >= TRUSTED_END)
 		return field < TracePacket_tributary_segment ||
-		    field > TracePacket_tributary_repeated;
+		    field > TracePacket_tributary_divided;
 	return (trusted_fields[field >> 6] & BIT(field)) == 0;
 }
 

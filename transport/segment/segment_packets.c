@@ -115,13 +115,14 @@ segment_packets_tail(struct pb_writer *w, int32_t uid,
 }
 
 void
-segment_packets_lossy(struct pb_writer *w, const struct segment_look *k)
+segment_packets_divided(struct pb_writer *w, const struct segment_look *k)
 {
 	size_t packet = pb_nest_begin(w, Trace_packet);
 
 	pb_put_raw(w, k->body, k->len);
 	pb_put_uint(w, TracePacket_previous_packet_dropped,
 	    TracePacket_DATA_LOSS_PRESENT);
+	pb_put_uint(w, TracePacket_tributary_divided, 1);
 	pb_nest_end(w, packet);
 }
 

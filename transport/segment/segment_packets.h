@@ -51,8 +51,8 @@ struct segment_tail {
 void segment_packets_tail(struct pb_writer *w, int32_t uid,
     const struct segment_tail *t);
 
-/* The packet with previous_packet_dropped. */
-void segment_packets_lossy(struct pb_writer *w, const struct segment_look *k);
+/* The packet with previous_packet_dropped, which a cut is the cause of. */
+void segment_packets_divided(struct pb_writer *w, const struct segment_look *k);
 /*
  * The packet with tributary_repeated.  A loss before it, which is where it was
  * first, is taken out.

@@ -156,7 +156,7 @@ take_producers(struct segment_splitter *s, const struct segment_look *k)
 	o->fresh += k->field_len;
 	if (UNLIKELY(q != NULL && lacks_state(q, k, c->number) &&
 	    !k->has_loss)) {
-		segment_packets_lossy(&s->built, k);
+		segment_packets_divided(&s->built, k);
 		splitter_put_built(s, o);
 	} else {
 		splitter_put(s, o, k);

@@ -20,7 +20,7 @@
  *    after BEGIN, else at END.
  *  - In each segment but the first, the first packet of a sequence that needs
  *    incremental state, while the sequence has not cleared it in this segment,
- *    gets previous_packet_dropped, if it has none.
+ *    gets previous_packet_dropped and tributary_divided, if it has no loss.
  *  - Descriptions that producers give only once (CpuInfo, packages, descriptors
  *    of sequences without incremental state, ...) are kept, the last of each
  *    kind and sequence, and repeated at the begin of each segment, with

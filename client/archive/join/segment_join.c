@@ -138,7 +138,6 @@ end_input(struct join *j, struct input *in)
 		return;
 	segment_reader_close(in->reader);
 	in->reader = NULL;
-	segment_place_done(&in->place);
 	if (!in->place.is_segment)
 		in->whole = true;
 	else if (!in->whole)
@@ -266,10 +265,8 @@ close_inputs(struct join *j)
 {
 	size_t i;
 
-	for (i = 0; i < j->n; i++) {
+	for (i = 0; i < j->n; i++)
 		segment_reader_close(j->inputs[i].reader);
-		segment_place_done(&j->inputs[i].place);
-	}
 	free(j->inputs);
 	j->inputs = NULL;
 	j->n = 0;

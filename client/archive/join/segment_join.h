@@ -44,7 +44,6 @@ struct segment_join_report {
 	uint64_t packets;
 	uint32_t gaps;        /* between numbers */
 	uint32_t unfinished;  /* files without their end */
-	uint32_t unanswered;  /* sequences that were cut, behind a gap */
 };
 
 /*

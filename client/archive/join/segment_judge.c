@@ -7,9 +7,6 @@
 #include "protos/fields.h"
 #include "transport/packet/service_packets.h"
 
-/* The mark that a cut gives a sequence which did not begin anew. */
-#define CUT_MARK 1u
-
 /* A member of a set of numbers. */
 struct member {
 	struct hash_link link;
@@ -58,23 +55,17 @@ segment_judge_done(struct segment_judge *j)
 	pb_writer_done(&j->changed);
 }
 
-void
-segment_place_done(struct segment_place *p)
-{
-	free_set(&p->sequences);
-}
-
-/* Copies the packet but for a field. */
+/* Copies the packet but for two fields. */
 static enum segment_verdict
 without(struct segment_judge *j, const struct segment_packet *p,
-    uint32_t field)
+    uint32_t field, uint32_t other)
 {
 	struct pb_reader r;
 	struct pb_field f;
 
 	pb_writer_reset(&j->changed);
 	PB_FOREACH(&f, &r, p->data, p->len) {
-		if (f.number != field)
+		if (f.number != field && f.number != other)
 			pb_put_raw(&j->changed, f.start,
 			    (size_t)(r.p - f.start));
 	}
@@ -127,7 +118,7 @@ judge_repeated(struct segment_judge *j, const struct segment_place *place,
 
 	if (has_original(place, p))
 		return SEGMENT_DROP;
-	verdict = without(j, p, TracePacket_tributary_repeated);
+	verdict = without(j, p, TracePacket_tributary_repeated, 0);
 	if (verdict != SEGMENT_CHANGE)
 		return verdict;
 	hash = hash_bytes(j->changed.data, j->changed.len);
@@ -138,27 +129,16 @@ judge_repeated(struct segment_judge *j, const struct segment_place *place,
 
 /*
  * Takes off the mark of a cut, where the segment before is there: nothing is
- * lost then.  The splitter appends it to a packet without a loss; a producer's
- * own mark stands before the fields that the service appends, and the service's
- * says a reason, too.
+ * lost then.  Elsewhere it becomes a loss as any other.
  */
 static enum segment_verdict
-judge_state(struct segment_judge *j, struct segment_place *place,
+judge_loss(struct segment_judge *j, const struct segment_place *place,
     const struct segment_packet *p)
 {
-	bool cleared = (p->flags & PACKET_STATE_CLEARED) != 0;
-
-	if (!place->contiguous ||
-	    (!cleared && (p->flags & PACKET_NEEDS_STATE) == 0) ||
-	    has(&place->sequences, p->sequence_id))
+	if (!p->divided)
 		return SEGMENT_KEEP;
-	if (add(&place->sequences, p->sequence_id) < 0)
-		return SEGMENT_NO_MEMORY;
-	if (cleared || p->dropped != CUT_MARK || !p->ends_dropped)
-		return SEGMENT_KEEP;
-	pb_writer_reset(&j->changed);
-	pb_put_raw(&j->changed, p->data, p->before_last);
-	return j->changed.failed ? SEGMENT_NO_MEMORY : SEGMENT_CHANGE;
+	return without(j, p, TracePacket_tributary_divided, place->contiguous ?
+	    TracePacket_previous_packet_dropped : 0);
 }
 
 static bool
@@ -174,7 +154,7 @@ is_end(const struct pb_field *segment)
 }
 
 enum segment_verdict
-segment_judge_packet(struct segment_judge *j, struct segment_place *place,
+segment_judge_packet(struct segment_judge *j, const struct segment_place *place,
     const struct segment_packet *p)
 {
 	if (!place->is_segment)
@@ -182,7 +162,7 @@ segment_judge_packet(struct segment_judge *j, struct segment_place *place,
 	if (p->repeated)
 		return judge_repeated(j, place, p);
 	if (!segment_packet_is_service(p))
-		return judge_state(j, place, p);
+		return judge_loss(j, place, p);
 	if (p->payload == TracePacket_trace_uuid)
 		return judge_uuid(j, p);
 	if (p->segment.start != NULL)

@@ -38,14 +38,12 @@ struct segment_place {
 	bool contiguous;
 	/* A file with all that is common to all machines is read beside it. */
 	bool covered;
-	bool lead;                 /* it is that file itself */
-	struct hash_map sequences; /* whose state is settled in it; owned */
+	bool lead; /* it is that file itself */
 };
 
 void segment_judge_done(struct segment_judge *j);
-void segment_place_done(struct segment_place *p);
 
 enum segment_verdict segment_judge_packet(struct segment_judge *j,
-    struct segment_place *place, const struct segment_packet *p) MUST_CHECK;
+    const struct segment_place *place, const struct segment_packet *p) MUST_CHECK;
 
 #endif /* CLIENT_ARCHIVE_JOIN_SEGMENT_JUDGE_H */

@@ -22,16 +22,6 @@ take_field(struct segment_packet *p, const struct pb_field *f)
 	case TracePacket_machine_id:
 		p->machine_id = (uint32_t)f->value;
 		break;
-	case TracePacket_sequence_flags:
-		p->flags |= (uint32_t)f->value;
-		break;
-	case TracePacket_incremental_state_cleared:
-		if (f->value != 0)
-			p->flags |= PACKET_STATE_CLEARED;
-		break;
-	case TracePacket_previous_packet_dropped:
-		p->dropped = (uint32_t)f->value;
-		break;
 	case TracePacket_clock_snapshot:
 	case TracePacket_trace_uuid:
 	case TracePacket_trace_stats:
@@ -48,6 +38,9 @@ take_field(struct segment_packet *p, const struct pb_field *f)
 	case TracePacket_tributary_repeated:
 		p->repeated = f->value != 0;
 		break;
+	case TracePacket_tributary_divided:
+		p->divided = f->value != 0;
+		break;
 	}
 }
 
@@ -62,9 +55,6 @@ segment_packet_read(struct segment_packet *p, const uint8_t *data, size_t len)
 	p->len = len;
 	PB_FOREACH(&f, &r, data, len) {
 		take_field(p, &f);
-		p->ends_dropped =
-		    f.number == TracePacket_previous_packet_dropped;
-		p->before_last = (size_t)(f.start - data);
 	}
 	return !r.bad;
 }

@@ -18,14 +18,11 @@ struct segment_packet {
 	int32_t uid;
 	uint32_t sequence_id;
 	uint32_t machine_id;
-	uint32_t flags;      /* PACKET_STATE_CLEARED, PACKET_NEEDS_STATE */
-	uint32_t dropped;    /* previous_packet_dropped */
-	bool ends_dropped;   /* previous_packet_dropped is the last field, ... */
-	size_t before_last;  /* ... behind so many bytes */
 	/* clock_snapshot, trace_uuid, trace_stats; 0: any other */
 	uint32_t payload;
 	bool has_timestamp;
 	bool repeated;
+	bool divided;        /* its loss is the mark of a cut */
 	bool cut;            /* a SegmentCut */
 	uint64_t timestamp;
 	struct pb_field segment; /* start NULL: none */

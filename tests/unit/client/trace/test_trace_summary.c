@@ -329,6 +329,20 @@ a_writer_may_tell_of_a_loss_before_its_first_packet(void **state)
 }
 
 static void
+the_mark_of_a_cut_is_no_gap(void **state)
+{
+	struct fixture *f = *state;
+
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1);
+	pb_put_uint(&f->file, 1004, 1); /* tributary_divided */
+	end(f);
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->gaps, 0);
+}
+
+static void
 later_marks_are_gaps_by_reason(void **state)
 {
 	struct fixture *f = *state;
@@ -756,6 +770,7 @@ main(void)
 		T(compressed_packets_that_are_damaged_are_malformed),
 		T(the_first_packet_of_a_sequence_is_no_loss),
 		T(a_writer_may_tell_of_a_loss_before_its_first_packet),
+		T(the_mark_of_a_cut_is_no_gap),
 		T(later_marks_are_gaps_by_reason),
 		T(one_gap_is_told_by_its_cause_not_by_its_effect_too),
 		T(each_cause_of_a_loss_on_the_way_has_a_name),

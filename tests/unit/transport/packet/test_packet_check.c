@@ -123,7 +123,7 @@ static void
 the_fields_of_the_service_are_refused_and_no_others(void **state)
 {
 	static const uint32_t trusted[] = { 3, 10, 33, 35, 36, 50, 69, 79, 98,
-		124, 125, 133, 1001, 1002, 1003 };
+		124, 125, 133, 1001, 1002, 1003, 1004 };
 	uint32_t field;
 	size_t i;
 

@@ -207,6 +207,7 @@ check_producers(struct model *m, struct expected *e, const Packet *p)
 	    p->previous_packet_dropped != 0;
 
 	assert_int_equal(lossy, e->lossy);
+	assert_int_equal(p->tributary_divided, e->lossy && !e->was_lossy);
 	if (e->was_lossy)
 		assert_int_equal(p->previous_packet_dropped, 64);
 	assert_int_equal((p->sequence_flags & 1) != 0 ||

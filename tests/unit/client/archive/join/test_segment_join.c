@@ -73,6 +73,9 @@ add_packet(struct fixture *f)
 	pb_writer_reset(&f->packet);
 }
 
+/* Stands for a loss of event(): the mark of a cut, and nothing was lost. */
+#define DIVIDED 1000u
+
 /* flags: 1 cleared, 2 needs state; 0: none. */
 static void
 event(struct fixture *f, uint32_t sequence, uint64_t number, uint32_t flags,
@@ -83,7 +86,9 @@ event(struct fixture *f, uint32_t sequence, uint64_t number, uint32_t flags,
 	if (flags != 0)
 		pb_put_uint(&f->packet, 13, flags);
 	if (dropped != 0)
-		pb_put_uint(&f->packet, 42, dropped);
+		pb_put_uint(&f->packet, 42, dropped == DIVIDED ? 1 : dropped);
+	if (dropped == DIVIDED)
+		pb_put_uint(&f->packet, 1004, 1);
 	add_packet(f);
 }
 
@@ -304,7 +309,7 @@ two_segments(struct fixture *f)
 	begin(f, 2, 0, false);
 	common(f, 10, true);
 	repeated_event(f, 5, 1);
-	event(f, 6, 2, 2, 1); /* cut, and did not begin anew */
+	event(f, 6, 2, 2, DIVIDED);
 	event(f, 6, 3, 2, 0);
 	event(f, 5, 2, 0, 0);
 	common(f, 20, false);
@@ -355,15 +360,15 @@ a_loss_that_is_real_stays(void **state)
 	end(f, 1);
 	save(f);
 	begin(f, 2, 0, false);
-	event(f, 6, 2, 3, 1); /* begins anew: the splitter marks none */
+	event(f, 6, 2, 3, 1);
 	event(f, 6, 3, 2, 1);
 	event(f, 7, 1, 2, 65);
-	/* A producer writes its own mark before what the service adds. */
+	/* A producer's own. */
 	pb_put_uint(&f->packet, 42, 1);
 	event(f, 8, 1, 2, 0);
-	/* A cut's mark comes last, also behind a field that says no loss. */
+	/* A cut's mark, behind a field that says no loss. */
 	pb_put_uint(&f->packet, 42, 0);
-	event(f, 9, 1, 2, 1);
+	event(f, 9, 1, 2, DIVIDED);
 	end(f, 1);
 	save(f);
 	join(f);
@@ -381,7 +386,7 @@ a_missing_segment_is_told_and_marked(void **state)
 	begin(f, 4, 0, false);
 	common(f, 10, true); /* is there already */
 	common(f, 15, true); /* was in segment 3 */
-	event(f, 6, 9, 2, 1);
+	event(f, 6, 9, 2, DIVIDED);
 	end(f, 1);
 	save(f);
 	join(f);
@@ -403,7 +408,7 @@ a_segment_without_its_end_is_joined_as_far_as_it_goes(void **state)
 	f->file.len -= 2; /* cut within the packet */
 	save(f);
 	begin(f, 2, 0, false);
-	event(f, 6, 3, 2, 1);
+	event(f, 6, 3, 2, DIVIDED);
 	end(f, 1);
 	save(f);
 	join(f);
