@@ -44,6 +44,7 @@ struct segment_place {
 void segment_judge_done(struct segment_judge *j);
 
 enum segment_verdict segment_judge_packet(struct segment_judge *j,
-    const struct segment_place *place, const struct segment_packet *p) MUST_CHECK;
+    const struct segment_place *place, const struct segment_packet *p)
+    MUST_CHECK;
 
 #endif /* CLIENT_ARCHIVE_JOIN_SEGMENT_JUDGE_H */
