@@ -78,7 +78,8 @@ EXPLAINED = {
     "traced_flushes_failed", "traced_final_flush_failed",
     "traced_buf_trace_writer_packet_loss",
 }
-# And by devices that did not clear their state at the cut before.
+# And by devices that did not clear their state at the cut before, or by the ring
+# of a flight recorder, which has overwritten where a sequence began.
 NOT_CLEARED = {"traced_buf_incremental_sequences_dropped"}
 
 
@@ -619,8 +620,8 @@ class ArchiveSoak(Soak):
         names = {}
         for row in chosen:
             explained = EXPLAINED | (
-                NOT_CLEARED if (row["session"], row["number"]) in unanswered
-                else set())
+                NOT_CLEARED if row["recording"] == "flight" or
+                (row["session"], row["number"]) in unanswered else set())
             for name in self.attempt(
                     lambda r=row, e=explained: self.open(r, e)) or ():
                 names[name] = names.get(name, 0) + 1
