@@ -129,7 +129,7 @@ is_folder(DIR *d, const struct dirent *e)
 {
 	struct stat st;
 
-	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+	if (e->d_name[0] == '.')
 		return false;
 	if (e->d_type != DT_UNKNOWN)
 		return e->d_type == DT_DIR;
@@ -177,14 +177,6 @@ folder_watch_again(struct folder_watch *w)
 }
 
 /* ---- events ---- */
-
-static bool
-has_suffix(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), k = strlen(suffix);
-
-	return n >= k && strcmp(name + n - k, suffix) == 0;
-}
 
 /*
  * Paths of watched folders below one that moved are no longer right, and it may
@@ -238,12 +230,11 @@ take_event(struct folder_watch *w, const struct inotify_event *e)
 			w->setup.changed("", true, w->setup.arg);
 		return;
 	}
-	if ((path = join(f->path, e->name)) == NULL)
+	if (e->name[0] == '.' || (path = join(f->path, e->name)) == NULL)
 		return;
 	if (e->mask & IN_ISDIR)
 		take_folder(w, e, path);
-	else if (!(e->mask & IN_CREATE) &&
-	    has_suffix(e->name, w->setup.suffix))
+	else if (!(e->mask & IN_CREATE) && w->setup.is_meant(path))
 		w->setup.changed(path, false, w->setup.arg);
 	free(path);
 }

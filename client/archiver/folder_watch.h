@@ -20,7 +20,11 @@ struct loop;
 struct folder_watch_setup {
 	struct loop *loop;
 	const char *root;   /* copied; links to it are followed, others not */
-	const char *suffix; /* borrowed; files with other names are not told */
+	/*
+	 * Whether a file is told, by its path.  Folders whose names begin with a
+	 * dot are not looked into.
+	 */
+	bool (*is_meant)(const char *path);
 	/*
 	 * path: below the root; "" is the root.  is_folder: anything below may
 	 * have changed.

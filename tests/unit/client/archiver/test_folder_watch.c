@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "client/archive/index/archive_files.h"
 #include "client/archiver/folder_watch.h"
 #include "transport/loop/loop.h"
 
@@ -56,7 +57,7 @@ start(void)
 	const struct folder_watch_setup setup = {
 		.loop = loop,
 		.root = root,
-		.suffix = ".pftrace",
+		.is_meant = archive_files_is_segment,
 		.changed = changed,
 	};
 
@@ -122,6 +123,9 @@ whole_files_are_told(void **state)
 	move("a.pftrace", "elsewhere");
 	assert_told(" a.pftrace");
 	write_file("catalog.db");
+	write_file(".hidden.pftrace");
+	make_folder(".hidden");
+	write_file(".hidden/c.pftrace");
 	assert_told("");
 }
 
@@ -229,7 +233,7 @@ a_folder_that_is_missing_is_named(void **state)
 	struct folder_watch_setup setup = {
 		.loop = loop,
 		.root = "/nonexistent/archive",
-		.suffix = "",
+		.is_meant = archive_files_is_segment,
 		.changed = changed,
 	};
 
