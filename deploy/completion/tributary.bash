@@ -1,5 +1,5 @@
-# bash completion for tributary, tributaryd, tributary-relay, tributary-probes,
-# tributary-upload.
+# bash completion for tributary, tributaryd, tributary-archiver,
+# tributary-relay, tributary-probes, tributary-upload.
 #
 # Flags are those that a program's own --help names, so they are never behind.
 # Names of sessions, recordings, machines and sources are asked of the collector, for
@@ -204,5 +204,5 @@ _tributary()
 	fi
 }
 
-complete -F _tributary tributary tributaryd tributary-relay tributary-probes \
-    tributary-upload
+complete -F _tributary tributary tributaryd tributary-archiver \
+    tributary-relay tributary-probes tributary-upload

@@ -16,6 +16,7 @@ from harness.loop import SCALE
 
 PROGRAMS = {name: os.environ[variable] for name, variable in (
     ("tributary", "TRIBUTARY"), ("tributaryd", "TRIBUTARYD"),
+    ("tributary-archiver", "TRIBUTARY_ARCHIVER"),
     ("tributary-relay", "TRIBUTARY_RELAY"),
     ("tributary-probes", "TRIBUTARY_PROBES"),
     ("tributary-upload", "TRIBUTARY_UPLOAD"))}
