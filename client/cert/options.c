@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/cert/name.h"
-#include "protos/nearest.h"
 #include "transport/base/failure.h"
+#include "transport/base/flag_words.h"
 #include "transport/socket/roles.h"
 
 /* A hundred years: what dates in a certificate can still say. */
@@ -27,7 +27,6 @@ static const struct {
 	{ "revoke", CERT_REVOKE, 2, 2,
 	    "a folder, and a name or a serial number" },
 };
-#define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
 static const char help[] =
     "Usage: tributary cert init DIR [--name HOST]...\n"
@@ -78,31 +77,6 @@ static const char help[] =
     "\n"
     "Exit status: 0 when it is done, 1 when it is not, 2 when the command line is\n"
     "wrong.\n";
-
-static int
-find_action(const char *word, size_t *at, char *err, size_t err_size)
-{
-	const char *meant;
-	struct nearest n;
-	size_t i;
-
-	nearest_init(&n, word, strlen(word));
-	for (i = 0; i < N_ACTIONS; i++) {
-		if (strcmp(actions[i].word, word) == 0) {
-			*at = i;
-			return 0;
-		}
-		nearest_offer(&n, actions[i].word);
-	}
-	meant = nearest_best(&n);
-	if (meant != NULL)
-		snprintf(err, err_size, "there is no command cert %.40s; did "
-		    "you mean %s?", word, meant);
-	else
-		snprintf(err, err_size, "there is no command cert %.40s: say "
-		    "init, issue, show, renew or revoke", word);
-	return -1;
-}
 
 static int
 parse_days(void *options, const struct flag *flag, const char *text, char *err,
@@ -269,10 +243,8 @@ take_words(struct cert_options *o, const struct flags_words *line, char *err,
 	int n = line->argc;
 	size_t at;
 
-	if (n == 0)
-		return FAILURE(err, err_size, "say what to do: init, issue, "
-		    "show, renew or revoke; see tributary cert --help");
-	if (find_action(words[0], &at, err, err_size) < 0)
+	if (flag_words_find(&FLAG_WORDS("cert", actions),
+	    n == 0 ? NULL : words[0], &at, err, err_size) < 0)
 		return -1;
 	if (n - 1 < actions[at].least || n - 1 > actions[at].most)
 		return FAILURE(err, err_size, "cert %s wants %s; see tributary "
