@@ -52,7 +52,8 @@ static const struct command commands[] = {
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "top", top_main, "watch sessions, machines and producers" },
 	{ "archive", archive_main,
-	    "keep an archive of segments: reindex, verify, du, pin, rm" },
+	    "keep an archive of segments: reindex, verify, du, pin, rm, "
+	    "export" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },

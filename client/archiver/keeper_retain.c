@@ -328,7 +328,7 @@ delete_all(struct keeper *k, const struct table *t,
 	return i == plan->n_deletions;
 }
 
-/* What is left of a plan is the next one's. */
+/* The next plan has what is left of this one. */
 static void
 rest_after_failure(struct keeper *k)
 {

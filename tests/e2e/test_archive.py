@@ -2,6 +2,8 @@
 """tributary archive: the catalogue of a folder of traces, held against what
 Trace Processor finds in them, and what becomes of it when it breaks."""
 
+import fcntl
+import filecmp
 import glob
 import json
 import os
@@ -11,14 +13,16 @@ import sqlite3
 import subprocess
 import sys
 
-from harness import tap
+from harness import faults, tap
 from harness.archive import Archive
+from harness.archiver import KILL_SHIM
 from harness.case import config, pb
 from harness.trace import Trace
 from test_segments import SegmentCase
 
 RECORDINGS = os.path.join(os.environ["SOURCE_ROOT"], "tests", "conformance",
                           "recordings")
+SMALL_DISK = 1 << 20
 
 
 class ArchiveCase(SegmentCase):
@@ -172,6 +176,143 @@ class OfAnyTraces(ArchiveCase):
         self.assertIn("new.pftrace: it is not in the catalogue", said)
         os.remove(changed)
         self.assertIn("the file is gone", self.archive("verify", status=2))
+
+    def export(self, *words, status=0):
+        """Of all that are local, into out/."""
+        return self.archive("export", "--out", self.path("out"), *words,
+                            "--from", "1980-01-01", status=status)
+
+    def exported(self):
+        """Names in out/, without the catalogue's."""
+        return {name for name in os.listdir(self.path("out"))
+                if not name.startswith(("catalog.db", ".catalog.db"))}
+
+    def assert_exported_whole(self):
+        """out/ has all segments that have a time, to the byte, is an archive
+        that verifies, and its catalogue has the rows of ours."""
+        dated = [row for row in self.contents()[0] if row[17] is not None]
+        names = {row[0] for row in dated}
+        self.assertEqual(
+            {n for n in self.exported() if not n.endswith(".pinned")}, names)
+        for name in names:
+            self.assertTrue(filecmp.cmp(
+                os.path.join(self.traces, name),
+                os.path.join(self.path("out"), name), shallow=False), name)
+        out = Archive(self.path("out"))
+        self.assertIn("0 problems", out.run("verify"))
+        self.assertEqual(out.contents()[0], dated)
+        return names
+
+    def test_an_export_is_an_archive_with_the_same_rows(self):
+        os.makedirs(os.path.join(self.traces, "sub", "day"))
+        shutil.move(os.path.join(self.traces, self.names[0]),
+                    os.path.join(self.traces, "sub", "day"))
+        self.archive("reindex")
+        path = self.sql("SELECT path FROM segments WHERE first_ns NOT NULL "
+                        "AND path NOT LIKE 'sub%'")[0][0]
+        self.archive("pin", path)
+        said = self.archive("export", "--out", self.path("out"), path,
+                            os.path.join("sub", "day", self.names[0]))
+        self.assertIn("2 segments copied to ", said)
+        self.assertEqual(self.exported(), {path, path + ".pinned", "sub"})
+        out = Archive(self.path("out"))
+        self.assertIn("0 problems", out.run("verify"))
+        self.assertEqual(out.sql("SELECT pinned FROM segments "
+                                 f"WHERE path = '{path}'"), [(1,)])
+
+    def test_what_is_exported_already_is_not_copied_again_nor_replaced(self):
+        self.archive("reindex")
+        self.export()
+        names = self.assert_exported_whole()
+        one, other = sorted(names)[:2]
+        os.remove(os.path.join(self.path("out"), one))
+        with open(os.path.join(self.path("out"), other), "wb") as file:
+            file.write(b"mine")
+        said = self.export(status=1)
+        self.assertIn(f"{other} is another file, and stays", said)
+        self.assertIn("1 segment copied", said)
+        self.assertIn(f"{len(names) - 2} there already", said)
+        with open(os.path.join(self.path("out"), other), "rb") as file:
+            self.assertEqual(file.read(), b"mine")
+        os.remove(os.path.join(self.path("out"), other))
+        self.export()
+        self.assert_exported_whole()
+
+    def test_one_export_writes_into_a_folder(self):
+        self.archive("reindex")
+        os.mkdir(self.path("out"))
+        with open(os.path.join(self.path("out"), ".export"), "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.assertIn("another export writes into",
+                          self.export(status=1))
+        self.export()
+        self.assert_exported_whole()
+        self.assertIn("is the archive itself", self.archive(
+            "export", "--out", self.traces, *self.names[:1], status=1))
+
+    def test_a_damaged_segment_is_not_exported(self):
+        self.archive("reindex")
+        self.export()
+        names = self.assert_exported_whole()
+        shutil.rmtree(self.path("out"))
+        damaged = sorted(names)[0]
+        with open(os.path.join(self.traces, damaged), "r+b") as file:
+            byte = file.read(1)
+            file.seek(0)
+            file.write(bytes([byte[0] ^ 1]))
+        said = self.export(status=1)
+        self.assertIn(f"{damaged} is not as the catalogue has it", said)
+        self.assertEqual(self.exported(), names - {damaged})
+
+    def test_an_export_to_a_full_disk_says_so_and_goes_on_later(self):
+        big = os.path.join(self.traces, "big.pftrace")
+        with open(os.path.join(self.traces, self.names[0]), "rb") as file:
+            data = file.read()
+        more = pb.Trace()
+        more.packet.add().for_testing.str = "x" * (2 * SMALL_DISK)
+        with open(big, "wb") as file:
+            file.write(data + more.SerializeToString())
+        self.archive("reindex")
+        faults.small_disk(self, "out", str(SMALL_DISK))
+        said = self.export(status=1)
+        self.assertIn("big.pftrace: No space left on device", said)
+        self.assertIn("make room, and export again", said)
+        self.assertNotIn("big.pftrace", self.exported())
+        for name in self.exported():
+            self.assertTrue(filecmp.cmp(
+                os.path.join(self.traces, name),
+                os.path.join(self.path("out"), name), shallow=False), name)
+        subprocess.run(["mount", "-o", "remount,size=64m", self.path("out")],
+                       check=True)
+        self.export()
+        self.assert_exported_whole()
+
+    def test_an_export_that_is_killed_leaves_no_half_file(self):
+        if not KILL_SHIM:
+            self.skipTest("no shim")
+        for name in self.names[1:]:
+            os.remove(os.path.join(self.traces, name))
+        self.archive("reindex")
+        command = self.books.command("export", "--out", self.path("out"),
+                                     self.names[0])
+        options = os.environ.get("ASAN_OPTIONS", "detect_leaks=1")
+        change, killed = 0, True
+        while killed:
+            change += 1
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            done = subprocess.run(command, capture_output=True, env={
+                **os.environ, "LD_PRELOAD": KILL_SHIM, "KILL_AT": str(change),
+                "ASAN_OPTIONS": options + ":verify_asan_link_order=0"})
+            killed = done.returncode == -signal.SIGKILL
+            self.assertIn(done.returncode, (0, -signal.SIGKILL), done.stderr)
+            for name in glob.glob(os.path.join(self.path("out"), "*.pftrace")):
+                self.assertTrue(filecmp.cmp(name, os.path.join(
+                    self.traces, os.path.basename(name)), shallow=False))
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            self.assertEqual(self.exported(), {self.names[0]})
+            self.assertIn("0 problems",
+                          Archive(self.path("out")).run("verify"))
+        self.assertGreater(change, 10)
 
     def test_a_broken_catalogue_is_named_and_made_anew(self):
         self.archive("reindex")

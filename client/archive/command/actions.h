@@ -27,6 +27,7 @@ int archive_verify(const struct archive_open *a) MUST_CHECK;
 int archive_usage(const struct archive_open *a) MUST_CHECK;
 int archive_pin(const struct archive_open *a, bool pinned) MUST_CHECK;
 int archive_remove(const struct archive_open *a) MUST_CHECK;
+int archive_export(const struct archive_open *a) MUST_CHECK;
 
 /* "tributary archive: text" to stderr; returns ARCHIVE_NOT_DONE. */
 int archive_refuse(const char *text);

@@ -43,7 +43,8 @@ static struct catalog *
 open_catalog(const struct archive_options *o, char *err, size_t err_size)
 {
 	enum catalog_mode mode = o->action == ARCHIVE_USAGE ||
-	    o->action == ARCHIVE_VERIFY ? CATALOG_READ : CATALOG_WRITE;
+	    o->action == ARCHIVE_VERIFY || o->action == ARCHIVE_EXPORT ?
+	    CATALOG_READ : CATALOG_WRITE;
 	const char *folder = o->select.folder;
 	struct catalog *c = catalog_open(folder, mode, err, err_size);
 
@@ -74,6 +75,8 @@ run(const struct archive_open *a)
 		return archive_pin(a, false);
 	case ARCHIVE_REMOVE:
 		return archive_remove(a);
+	case ARCHIVE_EXPORT:
+		return archive_export(a);
 	}
 	return ARCHIVE_NOT_DONE;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "client/archive/store/store_program.h"
-#include "protos/nearest.h"
 #include "transport/base/failure.h"
+#include "transport/base/flag_words.h"
 
 static const struct {
 	const char *word;
@@ -18,8 +18,8 @@ static const struct {
 	{ "pin", ARCHIVE_PIN, true },
 	{ "unpin", ARCHIVE_UNPIN, true },
 	{ "rm", ARCHIVE_REMOVE, true },
+	{ "export", ARCHIVE_EXPORT, true },
 };
-#define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
 static const char help[] =
     "Usage: tributary archive reindex [--full | --from s3://BUCKET/PREFIX]\n"
@@ -28,6 +28,7 @@ static const char help[] =
     "       tributary archive pin SEGMENT...|WHICH...\n"
     "       tributary archive unpin SEGMENT...|WHICH...\n"
     "       tributary archive rm SEGMENT...|WHICH...\n"
+    "       tributary archive export --out DIR SEGMENT...|WHICH...\n"
     "\n"
     "Keeps an archive: a folder of trace files and the catalogue of them.\n"
     "\n"
@@ -50,6 +51,10 @@ static const char help[] =
     "\n"
     "rm: deletes segments; what a store has of them stays there.\n"
     "\n"
+    "export: copies segments, each compared with the catalogue, into a folder that\n"
+    "is an archive then, too. What is there is not copied twice, and never replaced.\n"
+    "  -o, --out DIR     the folder, which is made where it is missing\n"
+    "\n"
     "WHICH, as in tributary find:\n"
     SELECTION_HELP
     "  -h, --help        print this\n"
@@ -63,6 +68,8 @@ static const struct flag table[] = {
 	{ "json", FLAG_BOOL, .at = offsetof(struct archive_options, json) },
 	{ "store", FLAG_TEXT,
 	    .at = offsetof(struct archive_options, settings) },
+	{ "out", FLAG_TEXT, .letter = 'o',
+	    .at = offsetof(struct archive_options, out) },
 	SELECTION_FLAGS(offsetof(struct archive_options, select)),
 	{ .name = NULL },
 };
@@ -74,28 +81,6 @@ const struct flags archive_options_flags = {
 	.help = help,
 	.bad_status = 1,
 };
-
-static int
-find_action(const char *word, size_t *at, char *err, size_t err_size)
-{
-	const char *meant;
-	struct nearest n;
-	size_t i;
-
-	nearest_init(&n, word, strlen(word));
-	for (i = 0; i < N_ACTIONS; i++) {
-		if (strcmp(actions[i].word, word) == 0) {
-			*at = i;
-			return 0;
-		}
-		nearest_offer(&n, actions[i].word);
-	}
-	if ((meant = nearest_best(&n)) != NULL)
-		return FAILURE(err, err_size, "there is no command archive "
-		    "%.40s; did you mean %s?", word, meant);
-	return FAILURE(err, err_size, "there is no command archive %.40s: say "
-	    "reindex, verify, du, pin, unpin or rm", word);
-}
 
 /* --from of reindex is no time but a place in a store. */
 static int
@@ -129,6 +114,13 @@ check(const struct archive_options *o, size_t at, char *err, size_t err_size)
 	if (o->json && o->action != ARCHIVE_USAGE)
 		return FAILURE(err, err_size, "--json means nothing to "
 		    "archive %s", word);
+	if (o->out != NULL && o->action != ARCHIVE_EXPORT)
+		return FAILURE(err, err_size, "--out means nothing to "
+		    "archive %s", word);
+	if (o->action == ARCHIVE_EXPORT &&
+	    (o->out == NULL || o->out[0] == '\0'))
+		return FAILURE(err, err_size, "say where to: archive export "
+		    "--out DIR");
 	if (actions[at].selects && !selection_is_set(&o->select))
 		return FAILURE(err, err_size, "archive %s wants to know which "
 		    "segments: their paths, or --machine, --from and others; "
@@ -152,12 +144,8 @@ archive_options_parse(struct archive_options *out, int argc, char **argv,
 	    err_size);
 	if (verdict != FLAGS_RUN)
 		return verdict;
-	if (words.argc == 0) {
-		snprintf(err, err_size, "say what to do: reindex, verify, du, "
-		    "pin, unpin or rm");
-		return FLAGS_BAD;
-	}
-	if (find_action(words.argv[0], &at, err, err_size) < 0)
+	if (flag_words_find(&FLAG_WORDS("archive", actions),
+	    words.argc == 0 ? NULL : words.argv[0], &at, err, err_size) < 0)
 		return FLAGS_BAD;
 	o.action = actions[at].action;
 	o.select.paths = (const char *const *)words.argv + 1;

@@ -17,11 +17,13 @@ enum archive_action {
 	ARCHIVE_PIN,
 	ARCHIVE_UNPIN,
 	ARCHIVE_REMOVE,
+	ARCHIVE_EXPORT,
 };
 
 struct archive_options {
 	enum archive_action action;
 	struct selection select; /* settled */
+	const char *out; /* NULL: not given */
 	bool full, json;
 	const char *from;     /* reindex: "s3://bucket/prefix"; NULL: of the files */
 	const char *settings; /* of tributary-upload */
