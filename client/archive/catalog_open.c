@@ -123,7 +123,7 @@ make_database(const char *folder, const char *file, char *err, size_t err_size)
 
 /*
  * Removes a journal whose catalogue was deleted: a new one would take it for
- * its own.  Nobody can have them open, or make one, while the folder is locked.
+ * its own.  No process has them open, or makes one, while the folder is locked.
  */
 static void
 drop_orphans(int folder)

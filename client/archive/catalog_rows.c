@@ -469,7 +469,7 @@ remove_parts(struct change *g)
 	return 0;
 }
 
-/* Of the row that this path has already; the new one has its id. */
+/* Removes the parts of the row that this path has; the new row has its id. */
 static int
 remove_old_parts(struct change *g, const struct segment_entry *e)
 {

@@ -11,8 +11,8 @@
 #include "transport/base/glob.h"
 
 /*
- * Of the conditions, the one with the fewest segments is walked, in the order
- * of time, and the others are asked of each segment on the way.
+ * The condition with the fewest segments is walked, in the order of time, and
+ * the others are asked of each segment on the way.
  */
 
 /* Counting ends here: what has more is common. */
@@ -21,7 +21,7 @@
 #define MAX_WALKS 1024u
 /* A search for each of so many terms is less than a look at all of a segment. */
 #define FEW_TERMS 8u
-/* Of spans: 0 to 63, and that of segments without times. */
+/* Classes of spans: 0 to 63, and that of segments without times. */
 #define CLASSES 65u
 #define CONDITIONS 5u
 
@@ -231,7 +231,7 @@ choose(struct query *q, struct condition **out)
 		return 0;
 	if (count(q, NULL, &least) < 0)
 		return -1;
-	/* Of common ones rather a condition: its walk meets no others. */
+	/* Among common ones a condition is better: its walk meets no others. */
 	if (least >= COMMON)
 		least = INT64_MAX;
 	for (i = 0; i < q->n_conditions; i++) {

@@ -38,7 +38,7 @@ void selection_sql_integer(struct selection_sql *q, const char *text,
  */
 void selection_sql_name(struct selection_sql *q, const char *column,
     const char *name);
-/* The same for a program, of which name may be the last part of the path. */
+/* Appends that of a program, whose name may be the last part of its path. */
 void selection_sql_program(struct selection_sql *q, const char *column,
     const char *name);
 

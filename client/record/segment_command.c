@@ -16,7 +16,7 @@
 #define PATIENCE_MS 600000u
 /* A command that was told to take long is looked after again so much later. */
 #define ASK_AGAIN_MS 3600000u
-/* Of what a command says when it fails. */
+/* Bytes of a command's last words that are told when it fails. */
 #define REASON_MAX 300
 
 #define OWN_PREFIX "TRIBUTARY_SEGMENT_"

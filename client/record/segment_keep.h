@@ -1,11 +1,11 @@
 /*
- * segment_keep: removes the oldest segments of a recording beyond an age or a
+ * segment_keep: removal of the oldest segments of a recording beyond an age or a
  * sum of bytes (--keep-for, --keep).
  *
  * Segments are those that segment_keep_add() names, and those in the folder
  * that say that they are of a recording of this name: so that a recording that
  * is begun again keeps no more.  A pinned segment stays, and counts.  Age is
- * counted from the segment's end, by a clock that nobody sets.  Belongs to one
+ * counted from the segment's end, by a clock that cannot be set.  Belongs to one
  * thread; calls block.
  */
 #ifndef CLIENT_RECORD_SEGMENT_KEEP_H

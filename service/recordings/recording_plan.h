@@ -29,8 +29,8 @@ struct recording_plan {
 };
 
 /*
- * Reads the config file of r, one of these settings, and checks it.  NULL with the message for people in
- * err (of a text: file, line, column; caret line).
+ * Reads the config file of r, one of these settings, and checks it.  NULL with
+ * the message for people in err (of a text: file, line, column; caret line).
  */
 struct recording_plan *recording_plan_new(const struct recording_setting *r,
     const struct settings *of, char *err, size_t err_size) MUST_CHECK;

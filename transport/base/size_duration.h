@@ -21,8 +21,8 @@ int size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
     size_t err_size) MUST_CHECK;
 
 /*
- * The same, and "5min" and "14d", up to ten years: for what no TraceConfig
- * holds in 32 bits.
+ * Reads also "5min" and "14d", up to ten years: for what no TraceConfig holds
+ * in 32 bits.  Otherwise as size_duration_parse_ms().
  */
 int size_duration_parse_long_ms(const char *text, uint64_t *ms, char *err,
     size_t err_size) MUST_CHECK;

@@ -37,7 +37,7 @@ archive_files_mtime(const struct stat *st)
 {
 	const int64_t second = INT64_C(1000000000);
 
-	/* A file's time is set by whoever has it, to any year. */
+	/* Owners set the time of a file to any year. */
 	if (st->st_mtim.tv_sec >= INT64_MAX / second ||
 	    st->st_mtim.tv_sec <= INT64_MIN / second)
 		return 0;
