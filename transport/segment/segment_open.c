@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "transport/base/machine_word.h"
 #include "transport/base/tailq.h"
 #include "transport/packet/service_packets.h"
 #include "transport/segment/segment_look.h"
@@ -89,6 +90,16 @@ splitter_opened(const struct segment_splitter *s, const struct split_cut *c,
 	return m->open[c - s->cuts];
 }
 
+/*
+ * The collector's SystemInfo comes after its first segment has begun, so its
+ * name does not depend on that.
+ */
+static const char *
+name_of(const struct segment_splitter *s, const struct split_machine *m)
+{
+	return s->by_machine && m == &s->host ? MACHINE_WORD_HOST : m->name;
+}
+
 static void
 build_head(struct segment_splitter *s, const struct split_cut *c,
     const struct split_machine *m)
@@ -101,7 +112,7 @@ build_head(struct segment_splitter *s, const struct split_cut *c,
 	    .begun_by_len = c->mark.len,
 	    .by_machine = s->by_machine,
 	    .machine = m->id,
-	    .machine_name = m->name,
+	    .machine_name = name_of(s, m),
 	    .begin_realtime_ns = c->realtime_ns,
 	});
 	if (m != &s->host) {
@@ -116,7 +127,7 @@ begin(struct segment_splitter *s, struct split_cut *c, struct split_machine *m)
 	struct segment_id id = {
 		.number = c->number,
 		.machine = m->id,
-		.machine_name = m->name,
+		.machine_name = name_of(s, m),
 		.begin_realtime_ns = c->realtime_ns,
 	};
 	struct open_segment *o = calloc(1, sizeof(*o));

@@ -6,6 +6,7 @@
 
 #include "protos/utf8.h"
 #include "transport/base/failure.h"
+#include "transport/base/machine_word.h"
 
 /* Most bytes of a name of a recording or machine, escaped. */
 #define NAME_BYTES 100u
@@ -186,7 +187,7 @@ put_machine(char *out, const struct segment_name *of)
 	if (of->machine != NULL && of->machine[0] != '\0')
 		return put_name(out, of->machine);
 	if (of->machine_id == 0)
-		return put_name(out, "collector");
+		return put_name(out, MACHINE_WORD_HOST);
 	return out + sprintf(out, "machine-%u", (unsigned)of->machine_id);
 }
 

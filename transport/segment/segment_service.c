@@ -174,7 +174,7 @@ take_by_machine(struct segment_splitter *s, const struct segment_look *k)
 	struct open_segment *o = splitter_opened(s, c, m);
 
 	m->seen = c->number;
-	if (k->payload == TracePacket_system_info)
+	if (k->payload == TracePacket_system_info && m != &s->host)
 		learn_name(m, k);
 	if (o == NULL && (!k->repeated || m == &s->host) &&
 	    (o = splitter_open(s, c, m)) == NULL)

@@ -65,8 +65,9 @@ struct segment_id {
 	uint32_t number;  /* from 1 */
 	uint32_t machine; /* as in the packets; 0: the collector, or not split */
 	/*
-	 * By its SystemInfo; NULL: not split, or not known (yet).  Borrowed for
-	 * the call of begin().
+	 * MACHINE_WORD_HOST for the collector's own, else by its SystemInfo;
+	 * NULL: not split, or not known (yet).  Borrowed for the call of
+	 * begin().
 	 */
 	const char *machine_name;
 	uint64_t begin_realtime_ns; /* wall clock of the cut */

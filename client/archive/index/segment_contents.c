@@ -11,6 +11,7 @@
 #include "client/trace/packet_facts.h"
 #include "client/trace/trace_summary.h"
 #include "protos/fields.h"
+#include "transport/base/machine_word.h"
 #include "transport/wire/pb_reader.h"
 
 struct machine {
@@ -290,7 +291,8 @@ finish_machines(struct segment_contents *c)
 			.packets = m->packets, .bytes = m->bytes };
 		out->wall = convert_span(c, &m->span,
 		    ClockSnapshot_Clock_REALTIME);
-		name = trace_summary_machine_name(summary, m->id);
+		name = m->id == 0 ? MACHINE_WORD_HOST :
+		    trace_summary_machine_name(summary, m->id);
 		if ((out->name = strdup(name == NULL ? "" : name)) == NULL)
 			return -1;
 	}

@@ -104,6 +104,40 @@ collect_uuid(void *arg, const Packet *p)
 }
 
 static void
+collect_host_head(void *arg, const Packet *p)
+{
+	const Perfetto__Protos__Segment *g = p->tributary_segment;
+
+	if (g == NULL || g->end != NULL)
+		return;
+	assert_string_equal(g->machine, "host");
+	assert_false(g->has_machine_id);
+	(*(int *)arg)++;
+}
+
+static void
+the_collectors_machine_has_one_name_from_the_first_segment_on(void **state)
+{
+	struct world_segment *g;
+	int heads = 0;
+	uint32_t n;
+
+	add(OWN(1, 1) CONFIG);
+	add(OWN(2, 1) INFO("Linux"));
+	add(CUT_BEGIN(2));
+	add(OWN(3, 1) REPEATED INFO("Linux"));
+	add(CUT_END(2));
+	put_and_finish();
+	for (n = 1; n <= 2; n++) {
+		g = world_segment(w, n, 0);
+		assert_string_equal(g->name, "host");
+		world_each(g->bytes.data, g->bytes.len, collect_host_head,
+		    &heads);
+	}
+	assert_int_equal(heads, 2);
+}
+
+static void
 files_of_one_number_have_different_uuids(void **state)
 {
 	int64_t uuid[2] = { 0, 0 };
@@ -307,6 +341,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_machine_has_a_file_of_its_own),
 		TEST(a_file_says_whose_it_is),
+		TEST(the_collectors_machine_has_one_name_from_the_first_segment_on),
 		TEST(files_of_one_number_have_different_uuids),
 		TEST(readers_of_each_file_get_what_the_service_says_to_all),
 		TEST(a_machine_without_packets_has_no_file_in_the_next_segment),

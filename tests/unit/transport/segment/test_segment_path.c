@@ -94,7 +94,7 @@ names_that_are_not_known_are_made_up(void **state)
 	    "recording/machine-7/000000.pftrace");
 	of.machine_id = 0;
 	assert_expands("%recording/%machine/%n.pftrace", &of,
-	    "recording/collector/000000.pftrace");
+	    "recording/host/000000.pftrace");
 }
 
 static void

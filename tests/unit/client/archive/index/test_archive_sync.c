@@ -253,6 +253,7 @@ machines_and_processes_are_listed_once(void **state)
 	write_segment(f, "1.pftrace");
 	index_it(f, "1.pftrace", &e);
 	assert_int_equal(e.n_machines, 2);
+	assert_string_equal(e.machines[0].name, "host");
 	/* A packet that the segment before has, too, is not counted. */
 	assert_int_equal(e.machines[0].packets, 1);
 	assert_int_equal(e.machines[0].wall.first_ns, WALL + 11 * SECOND);
