@@ -162,11 +162,15 @@ class Bucket:
 
     def __init__(self, folder):
         """Named after a folder that nobody else has."""
-        self.name = "b-" + os.path.basename(folder).lower().replace("_", "-")
+        # No name may end with a sign that names of folders may end with.
+        self.name = "b-" + os.path.basename(folder).lower().replace(
+            "_", "-") + "-b"
         self.url = f"s3://{self.name}/fleet"
         self.gateway = gateway()
         self.front = Front(self.gateway)
-        self.signed("PUT", "")
+        status, _, body = self.signed("PUT", "")
+        if status != 200:
+            raise RuntimeError(f"no bucket {self.name}: {status} {body}")
 
     def stop(self):
         for key in self.keys():
