@@ -99,6 +99,24 @@ class OfSegments(ArchiveCase):
         self.assertEqual(self.files(), [])
         self.assertEqual(self.sql("SELECT * FROM segments"), [])
 
+    def test_a_catalogue_does_not_lead_out_of_the_archive(self):
+        self.archive("reindex")
+        mine = self.path("mine.pftrace")
+        with open(mine, "wb") as file:
+            file.write(b"mine")
+        forged = [os.path.relpath(mine, self.traces), mine]
+        catalog = sqlite3.connect(os.path.join(self.traces, "catalog.db"))
+        with catalog:
+            catalog.executemany("UPDATE segments SET path = ? WHERE number = ?",
+                                zip(forged, (1, 2)))
+        catalog.close()
+        for order in ("rm", "pin"):
+            said = self.archive(order, "--recording", "r", status=1)
+            for path in forged:
+                self.assertIn(f"{path} is no path of a segment", said)
+            self.assertTrue(os.path.exists(mine))
+            self.assertFalse(os.path.exists(f"{mine}.pinned"))
+
 
 class OfAnyTraces(ArchiveCase):
     def setUp(self):
