@@ -328,7 +328,6 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 	const char *why;
 
 	l->heard = true;
-	l->heard_flush = l->service->last_flush_id;
 	switch (link_in_take(&l->in, number)) {
 	case LINK_IN_NEW:
 		break;
@@ -354,9 +353,10 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 int
 link_acked(struct link *l, uint64_t number)
 {
-	l->heard_flush = l->service->last_flush_id;
 	if (link_out_acked(l->out, number) != 0)
 		return -1;
+	if (link_out_bytes(l->out) == 0)
+		l->heard_flush = l->told_flush;
 	link_charge(l);
 	return 0;
 }

@@ -216,6 +216,7 @@ link_tell(struct link_channel *c, enum link_down kind, const void *data,
 		link_doom(l, "the commands that wait for it are over "
 		    "link.max_commands_kb");
 	else {
+		l->told_flush = l->service->last_flush_id;
 		link_charge(l);
 		link_wake(l);
 	}

@@ -95,7 +95,11 @@ struct link {
 	enum link_why why; /* as its relay was told when it began */
 	uint64_t taken_before; /* of the link that had its id before */
 	bool heard;        /* a block came: the relay knows of the link */
-	/* service.last_flush_id at the last block or acknowledgement. */
+	uint64_t told_flush; /* service.last_flush_id at the last command */
+	/*
+	 * told_flush when the relay had last acknowledged all commands: a block
+	 * that came may have been under way before.
+	 */
 	uint64_t heard_flush;
 	struct link_in in;
 	struct link_out *out;

@@ -183,8 +183,8 @@ struct producer {
 	 */
 	uint64_t back_ms;
 	/*
-	 * last_flush_id when its link was last heard, the link's; NULL: no
-	 * link.
+	 * last_flush_id up to which its relay has acknowledged all that it was
+	 * told, the link's; NULL: no link.
 	 */
 	const uint64_t *heard;
 	/* The last flush that it was asked for. */

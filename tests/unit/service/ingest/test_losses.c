@@ -678,6 +678,23 @@ a_machine_that_falls_silent_before_the_stop_is_told(void **state)
 }
 
 static void
+what_was_under_way_at_the_stop_does_not_say_that_it_was_heard(void **state)
+{
+	struct fake_consumer c;
+	struct pb_writer w;
+	struct session *s;
+	struct relay r;
+
+	relay_init(&r, *state);
+	s = disable_up_to_the_stop(&r, &c);
+	pb_writer_init(&w);
+	put_packet(&w, s, 1, 0, "under way");
+	up(&r, 1, &w);
+	expect_losses_at_the_end(&r, s, &c, 1);
+	relay_done(&r);
+}
+
+static void
 a_machine_that_was_cut_off_during_the_stop_is_told(void **state)
 {
 	struct fake_consumer c;
@@ -783,6 +800,7 @@ main(void)
 		T(the_end_waits_for_a_machine_whose_cut_nobody_noticed),
 		T(a_cut_that_nobody_noticed_is_told_in_the_trace),
 		T(a_machine_that_falls_silent_before_the_stop_is_told),
+		T(what_was_under_way_at_the_stop_does_not_say_that_it_was_heard),
 		T(a_machine_that_was_cut_off_during_the_stop_is_told),
 		T(a_producer_that_does_not_stop_behind_a_good_link_loses_nothing),
 		T(the_end_waits_longer_for_nobody_else),
