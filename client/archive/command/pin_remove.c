@@ -56,7 +56,7 @@ change_one(const struct archive_open *a, const struct chosen *s)
 	char err[ARCHIVE_ERROR_SIZE];
 	int rc;
 
-	/* Whoever made the catalogue may have written any path into it. */
+	/* A catalogue that others made may have any path. */
 	if (!archive_files_is_segment(s->path))
 		rc = FAILURE(err, sizeof(err), "%s is no path of a segment in "
 		    "an archive: `tributary archive reindex` mends the "
