@@ -91,7 +91,8 @@ static const char put_segment_sql[] =
 #define TERMS                                                                 \
 	"WITH own(kind, name) AS (SELECT 1, recording FROM segments"          \
 	" WHERE id = ?2 UNION SELECT 2, name FROM machines"                   \
-	" WHERE segment = ?2 UNION SELECT 3, name FROM triggers"              \
+	" WHERE segment = ?2 AND packets > 0"                                 \
+	" UNION SELECT 3, name FROM triggers"                                 \
 	" WHERE segment = ?2 UNION SELECT 4, p.name FROM seen AS e"           \
 	" JOIN processes AS p ON p.id = e.process WHERE e.segment = ?2"       \
 	" UNION SELECT 5, '' FROM segments WHERE id = ?2 AND lost > 0) "
