@@ -521,7 +521,7 @@ trace_summary_reason(unsigned bit)
 		[19] = "the collector had given the link up",
 		[20] = "the collector was started again",
 		[21] = "longer than a block of the link",
-		[22] = "the link was down at the end",
+		[22] = "not all had come when the session ended",
 		[23] = "the trace file failed",
 		[24] = "over a quota of the collector",
 	};

@@ -304,11 +304,6 @@ struct session {
 	struct loop_timer *clear_timer;
 	struct loop_timer *start_timer;  /* slow starters */
 	struct loop_timer *stop_timer;   /* stop acknowledgements */
-	/*
-	 * loop_now_ms() when sources were told to stop, and last_flush_id then,
-	 * which no flush has: for producer.heard.
-	 */
-	uint64_t stop_ms, stop_id;
 	struct loop_timer *trigger_timer;
 	struct loop_timer *trigger_stop_timer;
 	size_t n_triggers_hit;

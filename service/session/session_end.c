@@ -223,19 +223,6 @@ check_all_stopped(struct session *s)
 		finish_disable(s);
 }
 
-/*
- * Whether the relay of a producer that did not acknowledge the stop may hold
- * data of the session: its link is cut, was cut since, or was not heard since,
- * as a cut may be noticed late.
- */
-static bool
-may_hold_data(const struct session *s, const struct producer *p)
-{
-	return p->state == PRODUCER_CUT || (p->linked &&
-	    (p->back_ms >= s->stop_ms ||
-	    (p->heard != NULL && *p->heard < s->stop_id)));
-}
-
 static void
 stop_timeout_cb(void *arg)
 {
@@ -246,8 +233,11 @@ stop_timeout_cb(void *arg)
 	s->holds_end = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
-		if (i->state == INSTANCE_STOPPING &&
-		    may_hold_data(s, i->producer))
+		/*
+		 * Unknown: what the relay still holds.  Only the acknowledgement
+		 * comes behind the last data.
+		 */
+		if (i->state == INSTANCE_STOPPING && i->producer->linked)
 			losses_unknown(i, LINK_LOSS_OF_CUT);
 		instance_give_up(i);
 	}
@@ -293,8 +283,6 @@ stop_instances(struct session *s)
 	session_timers_clear(s);
 	loop_timer_free(s->start_timer);
 	s->start_timer = NULL;
-	s->stop_ms = loop_now_ms();
-	s->stop_id = ++s->service->last_flush_id;
 	session_set_state(s, SESSION_STOPPING);
 	producer_walk_begin(&s->walk, s->service, stop_those_of,
 	    all_were_told, s);

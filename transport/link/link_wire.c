@@ -318,7 +318,7 @@ link_loss_text(uint32_t cause)
 		"link given up by the collector",
 		"collector restarted",
 		"longer than a block",
-		"link down at the end",
+		"not all had come at the end",
 		"trace file failed",
 		"over its quota",
 	};

@@ -678,7 +678,7 @@ a_machine_that_falls_silent_before_the_stop_is_told(void **state)
 }
 
 static void
-what_was_under_way_at_the_stop_does_not_say_that_it_was_heard(void **state)
+a_machine_that_falls_silent_behind_the_stop_is_told(void **state)
 {
 	struct fake_consumer c;
 	struct pb_writer w;
@@ -687,6 +687,7 @@ what_was_under_way_at_the_stop_does_not_say_that_it_was_heard(void **state)
 
 	relay_init(&r, *state);
 	s = disable_up_to_the_stop(&r, &c);
+	acknowledge(&r);
 	pb_writer_init(&w);
 	put_packet(&w, s, 1, 0, "under way");
 	up(&r, 1, &w);
@@ -711,15 +712,22 @@ a_machine_that_was_cut_off_during_the_stop_is_told(void **state)
 }
 
 static void
-a_producer_that_does_not_stop_behind_a_good_link_loses_nothing(void **state)
+a_machine_whose_producer_acknowledges_the_stop_loses_nothing(void **state)
 {
+	const struct ds_instance *i;
 	struct fake_consumer c;
 	struct session *s;
+	struct pb_writer w;
 	struct relay r;
 
 	relay_init(&r, *state);
 	s = disable_up_to_the_stop(&r, &c);
-	acknowledge(&r);
+	i = TAILQ_FIRST(&s->instances);
+	while (i->state != INSTANCE_STOPPING)
+		i = TAILQ_NEXT(i, of_session);
+	pb_writer_init(&w);
+	pb_put_uint(&w, LINK_UP_STOPPED, i->id);
+	up(&r, 2, &w);
 	expect_losses_at_the_end(&r, s, &c, 0);
 	relay_done(&r);
 }
@@ -800,9 +808,9 @@ main(void)
 		T(the_end_waits_for_a_machine_whose_cut_nobody_noticed),
 		T(a_cut_that_nobody_noticed_is_told_in_the_trace),
 		T(a_machine_that_falls_silent_before_the_stop_is_told),
-		T(what_was_under_way_at_the_stop_does_not_say_that_it_was_heard),
+		T(a_machine_that_falls_silent_behind_the_stop_is_told),
 		T(a_machine_that_was_cut_off_during_the_stop_is_told),
-		T(a_producer_that_does_not_stop_behind_a_good_link_loses_nothing),
+		T(a_machine_whose_producer_acknowledges_the_stop_loses_nothing),
 		T(the_end_waits_longer_for_nobody_else),
 		T(when_the_machine_has_answered_others_are_not_waited_for),
 	};
