@@ -97,7 +97,7 @@ set_producer_sockets(struct relay_settings *s, const char *list, char *err,
 		snprintf(err, err_size, "an address for producers is longer "
 		    "than %d bytes", ADDR_TEXT_MAX - 1);
 	else
-		snprintf(err, err_size, "an empty address for producers");
+		snprintf(err, err_size, "the address for producers is empty");
 	return -1;
 }
 
