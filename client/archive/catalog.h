@@ -83,7 +83,10 @@ struct catalog_stored {
 int catalog_set_stored(struct catalog *c, int64_t id,
     const struct catalog_stored *s, char *err, size_t err_size) MUST_CHECK;
 
-/* A row of the table segments; borrowed for the call that gets it. */
+/*
+ * A row of the table segments; borrowed for the call that gets it.  Its path is
+ * a segment's below the folder: a walk that finds another one fails.
+ */
 struct catalog_row {
 	int64_t id;
 	const char *path;

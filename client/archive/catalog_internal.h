@@ -37,6 +37,12 @@ int catalog_failed(struct catalog *c, char *err, size_t err_size);
  */
 int catalog_add_functions(struct catalog *c, char *err, size_t err_size)
     MUST_CHECK;
+/*
+ * Puts the terms of a segment, by its rows in other tables, into the inverted
+ * index; in the caller's transaction.
+ */
+int catalog_put_terms(struct catalog *c, int64_t id, char *err,
+    size_t err_size) MUST_CHECK;
 int catalog_execute(struct catalog *c, const char *sql, char *err,
     size_t err_size) MUST_CHECK;
 

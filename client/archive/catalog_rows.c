@@ -336,81 +336,6 @@ put_processes(struct change *g, const struct segment_entry *e)
 
 /* ---- the inverted index ---- */
 
-static int
-find_term(struct change *g, enum catalog_kind kind, const char *name,
-    int64_t *id)
-{
-	struct binding b;
-
-	if (begin(g, &b, "SELECT id FROM terms WHERE kind = ? AND "
-	    "name = ?") < 0)
-		return -1;
-	put_int(&b, kind);
-	put_name(&b, name);
-	return run_for_id(g, &b, id);
-}
-
-static int
-make_term(struct change *g, enum catalog_kind kind, const char *name,
-    int64_t *id)
-{
-	const char *slash = name == NULL ? NULL : strrchr(name, '/');
-	struct binding b;
-
-	if (begin(g, &b, "INSERT INTO terms (kind, name, base) "
-	    "VALUES (?,?,?) RETURNING id") < 0)
-		return -1;
-	put_int(&b, kind);
-	put_name(&b, name);
-	put_name(&b, slash == NULL ? name : slash + 1);
-	return run_for_id(g, &b, id);
-}
-
-static int
-put_term(struct change *g, const struct segment_entry *e,
-    enum catalog_kind kind, const char *name)
-{
-	const struct segment_span *t = &e->wall;
-	struct binding b;
-	int64_t id = 0;
-
-	if (find_term(g, kind, name, &id) < 0 ||
-	    (id == 0 && make_term(g, kind, name, &id) < 0))
-		return -1;
-	if (begin(g, &b, "INSERT OR IGNORE INTO postings (term, class, "
-	    "first_ns, segment) VALUES (?,?,?,?)") < 0)
-		return -1;
-	put_int(&b, id);
-	put_int(&b, t->known ? (int64_t)catalog_span_class(t->first_ns,
-	    t->last_ns) : CATALOG_TIMELESS);
-	put_int(&b, t->known ? t->first_ns : 0);
-	put_int(&b, g->segment);
-	return run(g, &b);
-}
-
-static int
-put_terms(struct change *g, const struct segment_entry *e)
-{
-	size_t i;
-	int rc;
-
-	rc = put_term(g, e, CATALOG_RECORDING, e->recording);
-	if (rc == 0 && e->lost > 0)
-		rc = put_term(g, e, CATALOG_LOSS, "");
-	/* Each segment names machines of which it has nothing else. */
-	for (i = 0; rc == 0 && i < e->n_machines; i++)
-		if (e->machines[i].packets > 0)
-			rc = put_term(g, e, CATALOG_MACHINE,
-			    e->machines[i].name);
-	for (i = 0; rc == 0 && i < e->n_triggers; i++)
-		rc = put_term(g, e, CATALOG_TRIGGER, e->triggers[i].name);
-	for (i = 0; rc == 0 && i < e->n_processes; i++)
-		rc = put_term(g, e, CATALOG_PROCESS, e->processes[i].name);
-	return rc;
-}
-
-/* ---- a segment ---- */
-
 /* Runs a statement whose parameters are the segment's id, each time. */
 static int
 run_for_segment(struct change *g, const char *sql)
@@ -426,18 +351,52 @@ run_for_segment(struct change *g, const char *sql)
 	return run(g, &b);
 }
 
-/* The ids of a segment's terms; the kinds are those of enum catalog_kind. */
+/*
+ * The terms of segment ?1, by its rows; the kinds are those of enum
+ * catalog_kind.  Machines without packets are none of its terms: each segment
+ * names some.
+ */
+#define OWN                                                                   \
+    "WITH own(kind, name) AS ("                                               \
+    "SELECT 1, recording FROM segments WHERE id = ?1 UNION "                  \
+    "SELECT 2, name FROM machines WHERE segment = ?1 AND packets > 0 UNION "  \
+    "SELECT 3, name FROM triggers WHERE segment = ?1 UNION "                  \
+    "SELECT 4, p.name FROM seen AS x JOIN processes AS p "                    \
+    "ON p.id = x.process WHERE x.segment = ?1 UNION "                         \
+    "SELECT 5, '' FROM segments WHERE id = ?1 AND lost > 0) "
+/* Their ids. */
 #define TERMS_OF                                                              \
-    "SELECT t.id FROM segments AS s JOIN terms AS t ON t.kind = 1 AND "       \
-    "t.name = s.recording WHERE s.id = ?1 UNION "                             \
-    "SELECT t.id FROM machines AS m JOIN terms AS t ON t.kind = 2 AND "       \
-    "t.name = m.name WHERE m.segment = ?1 UNION "                             \
-    "SELECT t.id FROM triggers AS r JOIN terms AS t ON t.kind = 3 AND "       \
-    "t.name = r.name WHERE r.segment = ?1 UNION "                             \
-    "SELECT t.id FROM seen AS x JOIN processes AS p ON p.id = x.process "     \
-    "JOIN terms AS t ON t.kind = 4 AND t.name = p.name "                      \
-    "WHERE x.segment = ?1 UNION "                                             \
-    "SELECT t.id FROM terms AS t WHERE t.kind = 5"
+    OWN "SELECT t.id FROM own JOIN terms AS t ON t.kind = own.kind "          \
+    "AND t.name = own.name"
+
+static int
+put_terms(struct change *g)
+{
+	/* base: what is behind the last slash. */
+	static const char terms[] =
+	    OWN "INSERT OR IGNORE INTO terms (kind, name, base) "
+	    "SELECT kind, name, substr(name, "
+	    "length(rtrim(name, replace(name, '/', ''))) + 1) FROM own";
+	static const char postings[] =
+	    OWN "INSERT OR IGNORE INTO postings "
+	    "(term, class, first_ns, segment) "
+	    "SELECT t.id, ifnull(s.class, -1), ifnull(s.first_ns, 0), s.id "
+	    "FROM own JOIN terms AS t ON t.kind = own.kind "
+	    "AND t.name = own.name JOIN segments AS s ON s.id = ?1";
+
+	return run_for_segment(g, terms) < 0 ||
+	    run_for_segment(g, postings) < 0 ? -1 : 0;
+}
+
+int
+catalog_put_terms(struct catalog *c, int64_t id, char *err, size_t err_size)
+{
+	struct change g = { c, id, err, err_size };
+
+	return put_terms(&g);
+}
+
+/* ---- a segment ---- */
 
 /* Removes what other tables have of it, and what only it had. */
 static int
@@ -504,7 +463,7 @@ put_all(struct change *g, const struct segment_entry *e, bool pinned)
 		return -1;
 	if (put_data_sources(g, e) < 0 || put_processes(g, e) < 0)
 		return -1;
-	return put_terms(g, e);
+	return put_terms(g);
 }
 
 int

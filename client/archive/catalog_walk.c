@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/catalog.h"
 #include "client/archive/catalog_internal.h"
 #include "client/archive/segment_entry.h"
@@ -87,6 +88,14 @@ walk(struct catalog *c, sqlite3_stmt *s, const struct catalog_value *values,
 		return -1;
 	while ((rc = catalog_step(c, s, err, err_size)) == 1) {
 		read_row(&row, s);
+		/* A catalogue that others made may have any path. */
+		if (!archive_path_is_segment(row.path)) {
+			rc = FAILURE(err, err_size, "%s is no path of a "
+			    "segment in an archive: `tributary archive "
+			    "reindex --full` makes the catalogue anew",
+			    row.path);
+			break;
+		}
 		n = 1;
 		if (!fn(arg, &row))
 			break;

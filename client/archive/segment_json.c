@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/catalog.h"
+#include "client/archive/catalog_internal.h"
 #include "client/archive/segment_entry.h"
 #include "transport/base/failure.h"
 
@@ -87,16 +89,6 @@ static const char put_segment_sql[] =
     " tributary_span_class(j->>'first_ns', j->>'last_ns'), 0, 0, ?2, ?3, ?4,"
     " ?5 FROM (SELECT ?1 AS j)";
 
-/* A segment's terms, of its other rows; the kinds are those of enum catalog_kind. */
-#define TERMS                                                                 \
-	"WITH own(kind, name) AS (SELECT 1, recording FROM segments"          \
-	" WHERE id = ?2 UNION SELECT 2, name FROM machines"                   \
-	" WHERE segment = ?2 AND packets > 0"                                 \
-	" UNION SELECT 3, name FROM triggers"                                 \
-	" WHERE segment = ?2 UNION SELECT 4, p.name FROM seen AS e"           \
-	" JOIN processes AS p ON p.id = e.process WHERE e.segment = ?2"       \
-	" UNION SELECT 5, '' FROM segments WHERE id = ?2 AND lost > 0) "
-
 /* ?1: the line, ?2: the row's id. */
 static const char *const put_lists_sql[] = {
 	"INSERT INTO machines (segment, id, name, packets, bytes, first_ns,"
@@ -124,14 +116,6 @@ static const char *const put_lists_sql[] = {
 	" AND p.pid = e.value->>'pid'",
 	"UPDATE processes SET segments = segments + 1"
 	" WHERE id IN (SELECT process FROM seen WHERE segment = ?2)",
-	/* base: what is behind the last slash. */
-	TERMS "INSERT OR IGNORE INTO terms (kind, name, base) SELECT kind, name,"
-	" substr(name, length(rtrim(name, replace(name, '/', ''))) + 1)"
-	" FROM own",
-	TERMS "INSERT OR IGNORE INTO postings (term, class, first_ns, segment)"
-	" SELECT t.id, ifnull(s.class, -1), ifnull(s.first_ns, 0), s.id"
-	" FROM own JOIN terms AS t ON t.kind = own.kind AND t.name = own.name"
-	" JOIN segments AS s ON s.id = ?2",
 };
 
 static int
@@ -170,26 +154,13 @@ add(struct catalog *c, const char *line, const struct catalog_stored *stored,
 	for (i = 0; i < sizeof(put_lists_sql) / sizeof(put_lists_sql[0]); i++)
 		if (run(c, put_lists_sql[i], values, 2, err, err_size) != 0)
 			goto fail;
+	if (catalog_put_terms(c, values[1].integer, err, err_size) != 0)
+		goto fail;
 	if (catalog_commit(c, err, err_size) == 0)
 		return 0;
 fail:
 	catalog_rollback(c);
 	return -1;
-}
-
-/* Parts between slashes: none of them empty, "." or "..". */
-static bool
-is_below_a_folder(const char *path)
-{
-	size_t len;
-
-	for (;; path += len + 1) {
-		len = strcspn(path, "/");
-		if (len == 0 || strncmp(path, "..", len) == 0)
-			return false;
-		if (path[len] == '\0')
-			return true;
-	}
 }
 
 struct known {
@@ -230,7 +201,7 @@ look(struct catalog *c, const char *line, struct known *k, char *err,
 		path = strdup((const char *)sqlite3_column_text(s, 0));
 	}
 	sqlite3_reset(s);
-	if (path == NULL || !is_below_a_folder(path)) {
+	if (path == NULL || !archive_path_is_segment(path)) {
 		free(path);
 		return FAILURE(err, err_size, "it describes no segment");
 	}

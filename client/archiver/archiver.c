@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/index/archive_files.h"
 #include "client/archiver/folder_watch.h"
 #include "client/archiver/keeper.h"
@@ -159,7 +160,7 @@ start(struct archiver *a, struct archiver_settings *settings, char *err,
 	if (a->keeper == NULL)
 		return -1;
 	a->watch = folder_watch_new(&(struct folder_watch_setup){
-	    .loop = a->loop, .root = a->folder, .is_meant = archive_files_is_segment,
+	    .loop = a->loop, .root = a->folder, .is_meant = archive_path_is_segment,
 	    .changed = changed_cb, .arg = a }, err, err_size);
 	if (a->watch == NULL ||
 	    own_folder_serve(a->own, a->loop, answer_cb, a, err,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/catalog.h"
 #include "client/archive/index/archive_files.h"
 #include "client/archive/index/archive_sync.h"
@@ -100,7 +101,7 @@ visit(struct keeper *k, DIR *d, const struct dirent *e, const char *path,
 	if (e->d_name[0] == '.' || asprintf(&below, "%s%s%s", path,
 	    path[0] != '\0' ? "/" : "", e->d_name) < 0)
 		return;
-	if (type == DT_REG && archive_files_is_segment(below)) {
+	if (type == DT_REG && archive_path_is_segment(below)) {
 		keeper_look_file(k, below);
 		/* A first look at many files takes long. */
 		keeper_retain(k);

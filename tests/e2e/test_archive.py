@@ -7,6 +7,7 @@ import filecmp
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -110,12 +111,23 @@ class OfSegments(ArchiveCase):
             catalog.executemany("UPDATE segments SET path = ? WHERE number = ?",
                                 zip(forged, (1, 2)))
         catalog.close()
-        for order in ("rm", "pin"):
-            said = self.archive(order, "--recording", "r", status=1)
-            for path in forged:
-                self.assertIn(f"{path} is no path of a segment", said)
-            self.assertTrue(os.path.exists(mine))
-            self.assertFalse(os.path.exists(f"{mine}.pinned"))
+        out = self.path("copies")
+        for order in (["rm", "--recording", "r"], ["pin", "--recording", "r"],
+                      ["verify"],
+                      ["export", "--recording", "r", "--out", out]):
+            said = self.archive(*order, status=1)
+            self.assertRegex(said, f"({'|'.join(map(re.escape, forged))}) "
+                             "is no path of a segment")
+        fetched = subprocess.run(
+            [os.environ["TRIBUTARY"], "fetch", "--archive", self.traces,
+             "--recording", "r", "-o", self.path("x.pftrace")],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(fetched.returncode, 2, fetched.stderr)
+        self.assertIn("is no path of a segment", fetched.stderr)
+        self.assertTrue(os.path.exists(mine))
+        self.assertFalse(os.path.exists(f"{mine}.pinned"))
+        self.archive("reindex", "--full")
+        self.assertEqual(len(self.sql("SELECT * FROM segments")), 3)
 
 
 class OfAnyTraces(ArchiveCase):

@@ -21,6 +21,12 @@ archive_refuse(const char *text)
 }
 
 static bool
+go_on(void *arg, const struct catalog_row *row)
+{
+	return true;
+}
+
+static bool
 is_sound(struct catalog *c)
 {
 	char err[ARCHIVE_ERROR_SIZE];
@@ -32,7 +38,8 @@ is_sound(struct catalog *c)
 		return false;
 	sound = strcmp((const char *)sqlite3_column_text(s, 0), "ok") == 0;
 	sqlite3_reset(s);
-	return sound;
+	return sound && catalog_each(c, "", NULL, 0, go_on, NULL, err,
+	    sizeof(err)) == 0;
 }
 
 /*

@@ -56,12 +56,7 @@ change_one(const struct archive_open *a, const struct chosen *s)
 	char err[ARCHIVE_ERROR_SIZE];
 	int rc;
 
-	/* A catalogue that others made may have any path. */
-	if (!archive_files_is_segment(s->path))
-		rc = FAILURE(err, sizeof(err), "%s is no path of a segment in "
-		    "an archive: `tributary archive reindex` mends the "
-		    "catalogue", s->path);
-	else if ((rc = catalog_begin(a->catalog, err, sizeof(err))) == 0) {
+	if ((rc = catalog_begin(a->catalog, err, sizeof(err))) == 0) {
 		rc = action == ARCHIVE_REMOVE ?
 		    remove_one(a, s, err, sizeof(err)) :
 		    pin_one(a, s, action == ARCHIVE_PIN, err, sizeof(err));

@@ -142,12 +142,13 @@ is_in_store(struct fetch *f, const char *word)
 	char err[ERROR_BYTES];
 	struct catalog *c = catalog_open(f->select.folder, CATALOG_READ, err,
 	    sizeof(err));
+	bool found;
 
 	if (c == NULL)
 		return false;
-	(void)catalog_find(c, word, stored_cb, f, err, sizeof(err));
+	found = catalog_find(c, word, stored_cb, f, err, sizeof(err)) == 1;
 	catalog_close(c);
-	return f->store.n > before;
+	return found && f->store.n > before;
 }
 
 /* Names of segments are paths as a shell has them, or below the archive. */

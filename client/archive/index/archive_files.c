@@ -10,27 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/catalog.h"
 #include "transport/base/failure.h"
 
 /* Folders in folders: more is a mistake, or meant to be one. */
 #define DEPTH_MAX 32u
-
-static bool
-has_suffix(const char *name, const char *suffix)
-{
-	size_t len = strlen(name), n = strlen(suffix);
-
-	return len > n && strcmp(name + len - n, suffix) == 0;
-}
-
-bool
-archive_files_is_segment(const char *path)
-{
-	return path[0] != '.' && path[0] != '/' && strstr(path, "/.") == NULL &&
-	    (has_suffix(path, ".pftrace") ||
-	    has_suffix(path, ".perfetto-trace"));
-}
 
 int64_t
 archive_files_mtime(const struct stat *st)
@@ -116,7 +101,7 @@ take_name(struct walk *w, int fd, const char *name, size_t len, unsigned depth)
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (S_ISREG(st.st_mode))
-		return archive_files_is_segment(w->path) ? add(w, &st) : 0;
+		return archive_path_is_segment(w->path) ? add(w, &st) : 0;
 	if (!S_ISDIR(st.st_mode) || depth == DEPTH_MAX)
 		return 0;
 	below = openat(fd, name,

@@ -38,8 +38,6 @@ struct archive_files {
 
 /* The time of change in nanoseconds; 0: beyond what can be said. */
 int64_t archive_files_mtime(const struct stat *st);
-/* Whether a path below the folder is a segment's, by its name alone. */
-bool archive_files_is_segment(const char *path);
 
 /*
  * fd: the folder.  A folder below it that cannot be read is no failure.  -1

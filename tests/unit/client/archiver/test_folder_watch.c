@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/index/archive_files.h"
 #include "client/archiver/folder_watch.h"
 #include "transport/loop/loop.h"
@@ -57,7 +58,7 @@ start(void)
 	const struct folder_watch_setup setup = {
 		.loop = loop,
 		.root = root,
-		.is_meant = archive_files_is_segment,
+		.is_meant = archive_path_is_segment,
 		.changed = changed,
 	};
 
@@ -233,7 +234,7 @@ a_folder_that_is_missing_is_named(void **state)
 	struct folder_watch_setup setup = {
 		.loop = loop,
 		.root = "/nonexistent/archive",
-		.is_meant = archive_files_is_segment,
+		.is_meant = archive_path_is_segment,
 		.changed = changed,
 	};
 

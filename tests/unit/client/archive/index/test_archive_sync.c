@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "client/archive/archive_path.h"
 #include "client/archive/catalog.h"
 #include "client/archive/index/archive_files.h"
 #include "client/archive/index/archive_sync.h"
@@ -376,14 +377,14 @@ static void
 names_tell_segments_from_other_files(void **state)
 {
 	(void)state;
-	assert_true(archive_files_is_segment("a.pftrace"));
-	assert_true(archive_files_is_segment("k/2026-11-24/1.perfetto-trace"));
-	assert_false(archive_files_is_segment("a.pftrace.part"));
-	assert_false(archive_files_is_segment("a.pftrace.pinned"));
-	assert_false(archive_files_is_segment(".a.pftrace"));
-	assert_false(archive_files_is_segment("k/.hidden/a.pftrace"));
-	assert_false(archive_files_is_segment(".pftrace"));
-	assert_false(archive_files_is_segment("catalog.db"));
+	assert_true(archive_path_is_segment("a.pftrace"));
+	assert_true(archive_path_is_segment("k/2026-11-24/1.perfetto-trace"));
+	assert_false(archive_path_is_segment("a.pftrace.part"));
+	assert_false(archive_path_is_segment("a.pftrace.pinned"));
+	assert_false(archive_path_is_segment(".a.pftrace"));
+	assert_false(archive_path_is_segment("k/.hidden/a.pftrace"));
+	assert_false(archive_path_is_segment(".pftrace"));
+	assert_false(archive_path_is_segment("catalog.db"));
 }
 
 static void
