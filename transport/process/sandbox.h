@@ -46,7 +46,9 @@ int sandbox_memory(char *err, size_t err_size) MUST_CHECK;
 /* System calls beside those of a collector. */
 enum sandbox_also {
 	SANDBOX_NOTHING_ELSE,
-	/* Makes connections to other machines, and writes a SQLite database. */
+	/* Makes connections to other machines. */
+	SANDBOX_INTERNET,
+	/* Makes them, and writes a SQLite database. */
 	SANDBOX_INTERNET_AND_DATABASE,
 };
 

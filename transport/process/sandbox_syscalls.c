@@ -213,12 +213,10 @@ add_others(scmp_filter_ctx ctx)
 
 /* AF_NETLINK: the C library asks which kinds of addresses there are. */
 static int
-add_internet_and_database(scmp_filter_ctx ctx)
+add_internet(scmp_filter_ctx ctx)
 {
-	static const char *const names[] = { "bind", "fchown", "fchown32",
-		"flock", "inotify_add_watch", "inotify_init1", "link",
-		"linkat", "umask" };
-	static const int families[] = { AF_INET, AF_INET6, AF_NETLINK };
+	static const int families[] = { AF_INET, AF_INET6, AF_NETLINK,
+		AF_VSOCK };
 	size_t i;
 	int rc;
 
@@ -226,6 +224,16 @@ add_internet_and_database(scmp_filter_ctx ctx)
 		if ((rc = allow_where(ctx, "socket", SCMP_CMP(0, SCMP_CMP_EQ,
 			(scmp_datum_t)families[i], 0))) != 0)
 			return rc;
+	return add(ctx, SCMP_ACT_ALLOW, "bind", 0, NULL);
+}
+
+static int
+add_database(scmp_filter_ctx ctx)
+{
+	static const char *const names[] = { "fchown", "fchown32", "flock",
+		"inotify_add_watch", "inotify_init1", "link", "linkat",
+		"umask" };
+
 	return add_all(ctx, SCMP_ACT_ALLOW, names, COUNT_OF(names));
 }
 
@@ -246,8 +254,10 @@ make_filter(scmp_filter_ctx ctx, enum sandbox_also also)
 	    (rc = add_priorities(ctx)) != 0 ||
 	    (rc = add_others(ctx)) != 0)
 		return rc;
+	if (also != SANDBOX_NOTHING_ELSE && (rc = add_internet(ctx)) != 0)
+		return rc;
 	if (also == SANDBOX_INTERNET_AND_DATABASE &&
-	    (rc = add_internet_and_database(ctx)) != 0)
+	    (rc = add_database(ctx)) != 0)
 		return rc;
 	return seccomp_load(ctx);
 }
