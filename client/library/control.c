@@ -20,6 +20,7 @@ enum call_kind {
 	CALL_SESSIONS,
 	CALL_PRODUCERS,
 	CALL_RECORDINGS,
+	CALL_METRICS,
 	CALL_COMMAND,
 };
 
@@ -35,6 +36,8 @@ static const struct {
 		"the collector does not say which producers it has" },
 	[CALL_RECORDINGS] = { &tributary__query_recordings_reply__descriptor,
 		"the collector does not say which recordings it has" },
+	[CALL_METRICS] = { &tributary__query_metrics_reply__descriptor,
+		"the collector does not say how it fares" },
 	[CALL_COMMAND] = { &tributary__session_command_reply__descriptor,
 		"the collector does not take this command" },
 };
@@ -50,6 +53,7 @@ struct control_call {
 		control_sessions_fn sessions;
 		control_producers_fn producers;
 		control_recordings_fn recordings;
+		control_metrics_fn metrics;
 		control_done_fn done;
 	} fn;
 	void *arg;
@@ -148,6 +152,10 @@ call_fn(const struct control_call *k, const ProtobufCMessage *m,
 	case CALL_RECORDINGS:
 		k->fn.recordings(k->arg,
 		    (const Tributary__QueryRecordingsReply *)m, why);
+		break;
+	case CALL_METRICS:
+		k->fn.metrics(k->arg,
+		    (const Tributary__QueryMetricsReply *)m, why);
 		break;
 	case CALL_COMMAND:
 		if (m != NULL && k->segment != NULL)
@@ -410,6 +418,15 @@ control_query_recordings(struct control *c, control_recordings_fn fn,
 	    "QueryRecordings", arg);
 
 	k->fn.recordings = fn;
+	ask(k);
+}
+
+void
+control_query_metrics(struct control *c, control_metrics_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_METRICS, "QueryMetrics", arg);
+
+	k->fn.metrics = fn;
 	ask(k);
 }
 

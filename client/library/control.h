@@ -22,6 +22,7 @@
 #include "transport/base/compiler.h"
 
 struct Tributary__QueryMachinesReply;
+struct Tributary__QueryMetricsReply;
 struct Tributary__QueryProducersReply;
 struct Tributary__QueryRecordingsReply;
 struct Tributary__QuerySessionsReply;
@@ -45,6 +46,8 @@ typedef void (*control_producers_fn)(void *arg,
     const struct Tributary__QueryProducersReply *reply, const char *why);
 typedef void (*control_recordings_fn)(void *arg,
     const struct Tributary__QueryRecordingsReply *reply, const char *why);
+typedef void (*control_metrics_fn)(void *arg,
+    const struct Tributary__QueryMetricsReply *reply, const char *why);
 /* error: NULL when the command was carried out, else a sentence. */
 typedef void (*control_done_fn)(void *arg, const char *error);
 
@@ -67,6 +70,9 @@ void control_query_producers(struct control *c, control_producers_fn fn,
     void *arg);
 
 void control_query_recordings(struct control *c, control_recordings_fn fn,
+    void *arg);
+
+void control_query_metrics(struct control *c, control_metrics_fn fn,
     void *arg);
 
 /* Selects sessions; all 0: every session that this principal may see. */

@@ -148,6 +148,15 @@ certificates_text(const struct certificates *c, char *out, size_t out_size)
 	return out;
 }
 
+time_t
+certificates_not_after(const struct certificates *c)
+{
+	struct tls_own own;
+
+	tls_context_own(c->context, &own);
+	return own.not_after;
+}
+
 struct certificates *
 certificates_new(struct loop *l, const struct tls_setting *setting,
     void (*fn)(void *arg), void *arg, char *err, size_t err_size)

@@ -40,6 +40,9 @@ void certificates_reload(struct certificates *c);
 const char *certificates_text(const struct certificates *c, char *out,
     size_t out_size);
 
+/* When the certificate ends. */
+time_t certificates_not_after(const struct certificates *c);
+
 /*
  * Whether to warn the operator of a certificate that ends at not_after: in the
  * last two weeks and afterwards; then a sentence for the log is in out.  Pure.

@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "service/access/bind_roles.h"
 #include "service/front/peer_limits.h"
+#include "service/limits/delays.h"
+#include "service/limits/metric_count.h"
+#include "service/limits/refusals.h"
 #include "transport/base/heap_rest.h"
 #include "transport/loop/loop.h"
 #include "transport/process/heap_trimming.h"
@@ -15,6 +20,7 @@
 #include "transport/socket/sock.h"
 #include "transport/tls/tls.h"
 #include "transport/tls/tls_reload.h"
+#include "transport/wire/pb_writer.h"
 
 /*
  * Bytes that a connection may have queued before its writers are told to wait.
@@ -22,9 +28,12 @@
 #define LOW_WATER_BYTES (64u * 1024u)
 
 #define SWEEP_MS 1000u
+#define SWEEP_NS (SWEEP_MS * UINT64_C(1000000))
 
 /* Descriptors that connections leave to files and shared memory. */
 #define FDS_KEPT 32u
+
+#define PORTS (LISTEN_RELAY + 1)
 
 struct gate {
 	struct gate_setup with; /* borrows all that is in it */
@@ -32,7 +41,11 @@ struct gate {
 	/* `dialled`: connections of dials, which have no bind time-out. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
+	uint64_t sweep_due_ns;
 	int fd_max; /* descriptors of connections are below it */
+	/* Connections that are open, and were, by enum listen_port. */
+	size_t open[PORTS];
+	uint64_t accepted[PORTS];
 	uint64_t refused;
 	struct log_limit refused_log;
 };
@@ -63,8 +76,10 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 		snprintf(why, RPC_WHY_MAX, "its certificate is revoked");
 		return false;
 	}
-	if (peer_limits_opened(share, p, why, RPC_WHY_MAX) != 0)
+	if (peer_limits_opened(share, p, why, RPC_WHY_MAX) != 0) {
+		refusals_count(e->gate->with.refusals, why);
 		return false;
+	}
 	use_budgets(e->gate, c, share);
 	return true;
 }
@@ -88,6 +103,7 @@ gone_cb(struct rpc_conn *c, void *arg)
 {
 	struct entrance *e = arg;
 
+	e->gate->open[e->port]--;
 	peer_limits_leave(rpc_conn_mark(c));
 	heap_rest_freed(e->gate->with.heap, 1);
 	if (e->gone != NULL)
@@ -100,6 +116,7 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 {
 	memset(e, 0, sizeof(*e));
 	e->gate = g;
+	e->port = port;
 	e->guard.admit = admit_cb;
 	e->guard.may_bind = may_bind_cb;
 	e->guard.gone = gone_cb;
@@ -132,6 +149,7 @@ static void
 refuse(struct gate *g, int fd, const struct peer *p, bool tls, const char *why)
 {
 	g->refused++;
+	refusals_count(g->with.refusals, why);
 	log_limited(&g->refused_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "%s: connection refused: %s; %llu refused so far", p->text, why,
 	    (unsigned long long)g->refused);
@@ -230,6 +248,8 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 		snprintf(why, sizeof(why), "the collector is out of memory");
 		goto fail;
 	}
+	g->open[e->port]++;
+	g->accepted[e->port]++;
 	rpc_conn_set_mark(c, share);
 	peer_limits_set_owner(share, c);
 	use_budgets(g, c, share);
@@ -260,6 +280,28 @@ is_revoked(struct rpc_conn *c, void *arg)
 	return p->auth == PEER_CERT && tls_context_revokes(arg, p->cert);
 }
 
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Follows libevent: a periodic timer keeps its pace, unless it is behind. */
+static void
+note_delay(struct gate *g)
+{
+	uint64_t now = now_ns();
+
+	delays_note(g->with.delays, now > g->sweep_due_ns ?
+	    now - g->sweep_due_ns : 0);
+	g->sweep_due_ns += SWEEP_NS;
+	if (g->sweep_due_ns < now)
+		g->sweep_due_ns = now + SWEEP_NS;
+}
+
 static void
 sweep_cb(void *arg)
 {
@@ -273,6 +315,7 @@ sweep_cb(void *arg)
 	};
 	uint64_t now = loop_now_ms();
 
+	note_delay(g);
 	rpc_conns_sweep(&g->stats, &t, now);
 	t.bind_ms = 0;
 	rpc_conns_sweep(&g->dialled, &t, now);
@@ -292,6 +335,49 @@ gate_close_revoked(struct gate *g, struct tls_context *tls)
 {
 	rpc_conns_close_those(&g->stats, is_revoked, tls,
 	    "its certificate is revoked");
+}
+
+/* ---- for people ---- */
+
+static void
+report_cut_off(const struct gate *g, struct pb_writer *w)
+{
+	const uint32_t field = QueryMetricsReply_connections_cut_off;
+	const struct rpc_stats *a = &g->stats, *b = &g->dialled;
+	struct peer_limits_counts limits;
+
+	metric_count_put(w, field, "slow", a->closed_slow + b->closed_slow);
+	metric_count_put(w, field, "budget", a->closed_budget + b->closed_budget);
+	metric_count_put(w, field, "handshake", a->closed_handshake +
+	    b->closed_handshake);
+	peer_limits_counts(g->peers, &limits);
+	metric_count_put(w, field, "crowded_out", limits.crowded_out);
+	metric_count_put(w, field, "unbound", a->closed_unbound + b->closed_unbound);
+	metric_count_put(w, field, "idle", a->closed_idle + b->closed_idle);
+	metric_count_put(w, field, "stalled", a->closed_stalled + b->closed_stalled);
+}
+
+void
+gate_report(const struct gate *g, struct pb_writer *w)
+{
+	static const char *const ports[PORTS] = {
+		[LISTEN_PRODUCER] = "producer",
+		[LISTEN_CONSUMER] = "consumer",
+		[LISTEN_RELAY] = "relay",
+	};
+	size_t i;
+
+	for (i = 0; i < PORTS; i++) {
+		metric_count_put(w, QueryMetricsReply_connections, ports[i],
+		    g->open[i]);
+		metric_count_put(w, QueryMetricsReply_connections_accepted, ports[i],
+		    g->accepted[i]);
+	}
+	report_cut_off(g, w);
+	pb_put_uint(w, QueryMetricsReply_tls_handshakes_failed,
+	    g->stats.failed_handshake + g->dialled.failed_handshake);
+	pb_put_uint(w, QueryMetricsReply_tls_handshakes_late,
+	    g->stats.closed_handshake + g->dialled.closed_handshake);
 }
 
 /* ---- the gate ---- */
@@ -322,6 +408,7 @@ gate_new(const struct gate_setup *setup)
 	if ((g->sweep = loop_timer_new(g->with.loop, sweep_cb, g)) == NULL)
 		goto fail;
 	loop_timer_set(g->sweep, SWEEP_MS, 1);
+	g->sweep_due_ns = now_ns() + SWEEP_NS;
 	return g;
 
 fail:

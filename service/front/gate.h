@@ -14,10 +14,13 @@
 #include "transport/rpc/rpc_host.h"
 
 struct budget;
+struct delays;
 struct gate;
 struct heap_rest;
 struct io_pool;
+struct pb_writer;
 struct peer;
+struct refusals;
 struct tls_context;
 struct trust;
 
@@ -32,6 +35,8 @@ struct gate_setup {
 	const struct rpc_service *control;
 	const struct rpc_service *link; /* offered wherever LISTEN_RELAY is */
 	struct heap_rest *heap; /* decides once a second on a heap_trim() */
+	struct refusals *refusals; /* counts connections that are refused */
+	struct delays *delays;     /* notes how late the loop is, once a second */
 };
 
 /* Borrows all of setup for its life. */
@@ -45,6 +50,7 @@ void gate_free(struct gate *g);
  */
 struct entrance {
 	struct gate *gate;
+	enum listen_port port;
 	struct rpc_guard guard;
 	const struct rpc_service *services[3];
 	size_t n_services;
@@ -81,6 +87,9 @@ bool gate_take(struct entrance *e, int fd, const struct peer *peer);
  * borrowed, lives as long as g.
  */
 struct budget *gate_memory(struct gate *g);
+
+/* Appends fields of QueryMetricsReply about connections. */
+void gate_report(const struct gate *g, struct pb_writer *w);
 
 /* Ends all connections after sending their queued output. */
 void gate_close_all(struct gate *g);

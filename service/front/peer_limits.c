@@ -220,6 +220,7 @@ make_room(struct peer_limits *t)
 		return;
 	s = find_crowding(t);
 	end_handshake(s);
+	t->counts.crowded_out++;
 	snprintf(why, sizeof(why), "its TLS handshake made room for another: "
 	    "no more than %u may be in progress (limits.max_handshakes), and "
 	    "no address has more of them", t->limits->max_handshakes);

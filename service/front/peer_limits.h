@@ -63,9 +63,10 @@ void peer_limits_leave(struct peer_share *s);
 struct budget *peer_limits_budget_of(struct peer_share *s);
 struct budget *peer_limits_budget_of_all(struct peer_limits *t);
 
-/* Current counts, for tests: all 0 when the last connection has ended. */
+/* The first three are 0 when the last connection has ended. */
 struct peer_limits_counts {
 	size_t peers, connections, handshakes;
+	uint64_t crowded_out; /* handshakes that were, since the start */
 };
 void peer_limits_counts(const struct peer_limits *t,
     struct peer_limits_counts *out);

@@ -160,6 +160,7 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		.len = c->len,
 	};
 	struct tb_stats before = *st;
+	uint64_t discarded, lost;
 	bool stored;
 
 	if (UNLIKELY(p->losses != NULL))
@@ -180,12 +181,20 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		    (size_t)(st->bytes_written - before.bytes_written));
 		b->session->packets_stored += packets_in(&chunk);
 		p->wrote.bytes += st->bytes_written - before.bytes_written;
+		p->service->counters.chunks_written++;
+		p->service->counters.bytes_received += st->bytes_written -
+		    before.bytes_written;
 		p->wrote.packets += packets_in(&chunk);
 		if (UNLIKELY(p->arrivals != NULL))
 			arrivals_look(p, b->session, c->writer_id, &chunk);
 	}
-	p->wrote.lost += st->chunks_discarded - before.chunks_discarded +
-	    st->trace_writer_packet_loss - before.trace_writer_packet_loss;
+	discarded = st->chunks_discarded - before.chunks_discarded;
+	lost = st->trace_writer_packet_loss - before.trace_writer_packet_loss;
+	if (UNLIKELY(discarded + lost != 0)) {
+		p->wrote.lost += discarded + lost;
+		p->service->counters.chunks_discarded += discarded;
+		p->service->counters.packets_lost_by_producers += lost;
+	}
 	if (b->gate != NULL)
 		b->gate->wrote(b);
 }

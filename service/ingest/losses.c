@@ -102,14 +102,19 @@ losses_take_bits(struct producer *p, uint32_t writer, uint16_t buffer)
 	return bits;
 }
 
-void
-losses_count(struct machine *m, const struct link_loss *loss)
+static void
+add_loss(struct machine_loss *to, const struct link_loss *loss)
 {
-	struct machine_loss *to = &m->contact.losses[loss->cause];
-
 	to->chunks += loss->chunks;
 	to->packets += loss->packets;
 	to->bytes += loss->bytes;
+}
+
+void
+losses_count(struct service *s, struct machine *m, const struct link_loss *loss)
+{
+	add_loss(&s->counters.lost[loss->cause], loss);
+	add_loss(&m->contact.losses[loss->cause], loss);
 }
 
 /*
@@ -186,7 +191,7 @@ losses_tell(struct producer *p, const struct link_loss *loss)
 void
 losses_of_producer(struct producer *p, const struct link_loss *loss)
 {
-	losses_count(p->machine, loss);
+	losses_count(p->service, p->machine, loss);
 	take_of_producer(p, loss);
 }
 
@@ -194,7 +199,7 @@ void
 losses_of_machine(struct machine *m, struct session *s,
     const struct link_loss *loss)
 {
-	losses_count(m, loss);
+	losses_count(s->service, m, loss);
 	session_losses_add_to(s, m->id, 0, NULL, loss);
 }
 
@@ -203,6 +208,8 @@ losses_unknown(struct ds_instance *i, uint32_t cause)
 {
 	struct machine *m = i->producer->machine;
 
-	if (session_losses_mark(i->session, m->id, cause))
-		m->contact.losses[cause].times++;
+	if (!session_losses_mark(i->session, m->id, cause))
+		return;
+	m->contact.losses[cause].times++;
+	i->session->service->counters.lost[cause].times++;
 }

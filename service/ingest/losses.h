@@ -13,6 +13,7 @@ struct ds_instance;
 struct link_loss;
 struct machine;
 struct producer;
+struct service;
 struct session;
 
 /*
@@ -22,8 +23,12 @@ struct session;
  */
 #define LINK_LOSS_BIT(cause) ((cause) == 0 ? 0u : 1u << (15 + (cause)))
 
-/* Counts a loss for the machine only; the cause must be a known one. */
-void losses_count(struct machine *m, const struct link_loss *loss);
+/*
+ * Counts a loss for the service and the machine only; the cause must be a known
+ * one.
+ */
+void losses_count(struct service *s, struct machine *m,
+    const struct link_loss *loss);
 /*
  * Counts a loss in the session that it is missing from, and has the next packet
  * of the sequence report it.  Writer and buffer 0: the sequence is unknown; the

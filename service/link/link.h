@@ -45,6 +45,12 @@ enum link_why {
 struct links *links_new(struct service *s) MUST_CHECK;
 /* Ends all of them, with their producers.  NULL is fine. */
 void links_free(struct links *t);
+struct links_counts {
+	size_t connected, cut;
+	/* Links that were opened since the start, by enum link_why. */
+	uint64_t opened[LINK_GIVEN_UP + 1];
+};
+void links_count(const struct links *t, struct links_counts *out);
 /* LINK_ID_BYTES, new at each start. */
 const uint8_t *links_collector_id(const struct links *t);
 

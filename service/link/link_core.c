@@ -28,6 +28,7 @@ link_doom(struct link *l, const char *why)
 	if (l->doomed != NULL || l->ended)
 		return;
 	l->doomed = why;
+	refusals_count(&l->service->refusals, why);
 	link_post_run(l);
 }
 

@@ -152,6 +152,7 @@ struct links {
 	struct link_list all;
 	size_t n;
 	struct link_list ended; /* wait for a file, or to be freed */
+	uint64_t opened[LINK_GIVEN_UP + 1]; /* by what relays were told */
 	struct per_peer_count peers;  /* links of each peer */
 	struct per_peer_count memory; /* of each peer, in LINK_MEMORY_UNITs */
 	struct link_former_list former; /* oldest first */

@@ -40,7 +40,7 @@ link_loss_take(struct link *l, struct link_channel *c,
 
 	if (known.cause >= LINK_LOSS_CAUSES)
 		known.cause = 0;
-	losses_count(l->machine, &known);
+	losses_count(l->service, l->machine, &known);
 	if (known.old_channel != 0)
 		take_of_old(l, &known);
 	else if (c->producer != NULL)

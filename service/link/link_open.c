@@ -109,12 +109,10 @@ link_open(struct links *t, const struct link_request *q,
 		switch (judge(l, q)) {
 		case LINK_RESUMES:
 			*why = LINK_RESUMED;
-			link_attach(l, ops, port);
-			return l;
+			goto attach;
 		case LINK_BEGINS_AGAIN:
 			*why = l->why;
-			link_attach(l, ops, port);
-			return l;
+			goto attach;
 		case LINK_OPEN_IS_LATE:
 			*refused = "this link went on without this connection";
 			return NULL;
@@ -129,6 +127,8 @@ link_open(struct links *t, const struct link_request *q,
 		return NULL;
 	l->why = *why;
 	l->taken_before = taken_before;
+attach:
+	t->opened[*why]++;
 	link_attach(l, ops, port);
 	return l;
 }

@@ -56,6 +56,17 @@ links_collector_id(const struct links *t)
 	return t->collector_id;
 }
 
+void
+links_count(const struct links *t, struct links_counts *out)
+{
+	const struct link *l;
+
+	memset(out, 0, sizeof(*out));
+	memcpy(out->opened, t->opened, sizeof(out->opened));
+	TAILQ_FOREACH(l, &t->all, all)
+		*(l->ops != NULL ? &out->connected : &out->cut) += 1;
+}
+
 /* ---- links that are ---- */
 
 static uint64_t

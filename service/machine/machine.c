@@ -184,6 +184,22 @@ machine_table_ids(const struct machine_table *t, uint32_t *out)
 	return n;
 }
 
+void
+machine_table_count(const struct machine_table *t, struct machine_counts *out)
+{
+	const struct machine *m;
+
+	memset(out, 0, sizeof(*out));
+	TAILQ_FOREACH(m, &t->all, all) {
+		if (m->contact.cut)
+			out->cut++;
+		else if (machine_is_connected(m) || m->n_producers > 0)
+			out->connected++;
+		else
+			out->gone++;
+	}
+}
+
 struct machine *
 machine_find(struct machine_table *t, uint32_t id)
 {

@@ -172,6 +172,13 @@ void machine_table_free(struct machine_table *t);
  */
 size_t machine_table_ids(const struct machine_table *t, uint32_t *out);
 
+/* Machines of the table, without the host. */
+struct machine_counts {
+	size_t connected, cut, gone;
+};
+void machine_table_count(const struct machine_table *t,
+    struct machine_counts *out);
+
 struct machine_claim {
 	uint32_t id;       /* wanted: made from the peer's labels; not 0 */
 	const char *name;  /* copied, cut to MACHINE_NAME_MAX */

@@ -29,8 +29,10 @@
 
 #include "service/access/per_peer_count.h"
 #include "service/access/principal.h"
+#include "service/limits/delays.h"
 #include "service/limits/fair_queue.h"
 #include "service/limits/overload.h"
+#include "service/limits/refusals.h"
 #include "service/machine/machine.h"
 #include "service/model/producer_walk.h"
 #include "service/model/session_state.h"
@@ -41,6 +43,7 @@
 #include "transport/base/tailq.h"
 #include "transport/loop/loop.h"
 #include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 #include "transport/producer_port/producer_memory.h"
 #include "transport/producer_port/source_descriptor.h"
 
@@ -60,6 +63,7 @@ struct flush;
 struct guard_book;
 struct links;
 struct name_filter;
+struct pb_writer;
 struct producer;
 struct producer_losses;
 struct producer_ops;
@@ -381,7 +385,7 @@ struct session {
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
 
-/* Counts since the start of the service, for tests and debuggers. */
+/* Counts since the start of the service: QueryMetrics, statistics, tests. */
 struct service_counters {
 	uint64_t producers_seen;
 	uint64_t data_sources_seen;
@@ -396,6 +400,15 @@ struct service_counters {
 	uint64_t chunks_late;
 	uint64_t instances_refused;
 	uint64_t sequences_refused;
+	/* Trace data that buffers took, and chunks that were too much for one. */
+	uint64_t chunks_written;
+	uint64_t bytes_received;
+	uint64_t chunks_discarded;
+	uint64_t packets_lost_by_producers; /* as they said themselves */
+	struct machine_loss lost[LINK_LOSS_CAUSES]; /* of all machines */
+	uint64_t file_bytes; /* of files that were closed */
+	uint64_t segments[SERVICE_CUT_CAUSES]; /* begun, by the cut's cause */
+	uint64_t flight_segments; /* written by flight recorders */
 };
 
 /*
@@ -450,6 +463,14 @@ struct service {
 	struct populator *populator;     /* for rings */
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
+	struct refusals refusals;        /* refusals.h */
+	struct delays loop_delays;       /* delays.h; noted by the gate */
+	/*
+	 * Appends fields of QueryMetricsReply about what the service does not
+	 * know: connections, certificates, folders.  NULL: there are none.
+	 */
+	void (*report_front)(void *arg, struct pb_writer *w);
+	void *report_front_arg;
 	struct heap_rest heap; /* told of connections and sessions that end */
 	char clocks[96];         /* this_machine_clocks() */
 	uint8_t *system_info; /* of the host, encoded */

@@ -47,8 +47,8 @@ put_text(struct pb_writer *w, uint32_t field, const char *text, size_t max)
 	return len;
 }
 
-static uint64_t
-state_of(const struct session *s)
+uint64_t
+session_report_state(const struct session *s)
 {
 	switch (s->state) {
 	case SESSION_NEW:
@@ -91,11 +91,30 @@ put_owner(struct pb_writer *w, const struct principal *p)
 	put_text(w, SessionState_owner, text, TEXT_MAX);
 }
 
+static uint64_t
+used_of(const struct session_buffer *b)
+{
+	uint64_t used = b->tb != NULL ? trace_buffer_unread(b->tb) : 0;
+
+	return used < b->size ? used : b->size;
+}
+
+uint64_t
+session_report_used(const struct session *s)
+{
+	uint64_t used = 0;
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		used += used_of(&s->buffers[i]);
+	return used;
+}
+
 static void
 put_buffer(struct pb_writer *w, const struct session_buffer *b)
 {
 	const struct tb_stats *st = trace_buffer_stats(b->tb);
-	uint64_t used = trace_buffer_unread(b->tb), refused = 0;
+	uint64_t refused = 0;
 	size_t mark = pb_nest_begin(w, SessionState_buffers);
 
 	/* Refused chunks have no known size: estimated as the average. */
@@ -104,8 +123,7 @@ put_buffer(struct pb_writer *w, const struct session_buffer *b)
 		    ((double)st->bytes_written / (double)st->chunks_written));
 	put_text(w, SessionState_Buffer_name, b->name, BUFFER_NAME_MAX);
 	pb_put_uint(w, SessionState_Buffer_size, b->size);
-	pb_put_uint(w, SessionState_Buffer_used, used < b->size ? used :
-	    b->size);
+	pb_put_uint(w, SessionState_Buffer_used, used_of(b));
 	pb_put_uint(w, SessionState_Buffer_discard, !b->ring);
 	pb_put_uint(w, SessionState_Buffer_bytes_written, st->bytes_written);
 	pb_put_uint(w, SessionState_Buffer_bytes_lost,
@@ -313,7 +331,7 @@ session_report(struct session *s, bool with_stats, struct pb_writer *w)
 	pb_put_uint(w, SessionState_id, s->id);
 	put_text(w, SessionState_unique_session_name, pb->unique_session_name,
 	    TEXT_MAX);
-	pb_put_uint(w, SessionState_state, state_of(s));
+	pb_put_uint(w, SessionState_state, session_report_state(s));
 	put_owner(w, &s->owner);
 	pb_put_uint(w, SessionState_has_consumer, s->ops != NULL);
 	put_text(w, SessionState_detach_key, s->detach_key, TEXT_MAX);

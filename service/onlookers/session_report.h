@@ -6,6 +6,7 @@
 #define SERVICE_ONLOOKERS_SESSION_REPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct pb_writer;
 struct session;
@@ -18,5 +19,10 @@ struct session;
  * out where the report would be longer than SESSION_REPORT_MAX with them.
  */
 void session_report(struct session *s, bool with_stats, struct pb_writer *w);
+
+/* Returns the session's SessionState.State. */
+uint64_t session_report_state(const struct session *s);
+/* Unread bytes in its buffers. */
+uint64_t session_report_used(const struct session *s);
 
 #endif /* SERVICE_ONLOOKERS_SESSION_REPORT_H */

@@ -131,14 +131,17 @@ static const struct rpc_method methods[] = {
 static struct log_limit over_quota;
 
 static void
-log_over_quota(const struct rpc_conn *c, const struct principal *who)
+refuse_over_quota(struct service *s, const struct rpc_conn *c,
+    const struct principal *who)
 {
+	static const char limit[] = "limits.max_consumers_per_uid";
 	char text[96];
 
+	refusals_count(&s->refusals, limit);
 	log_limited(&over_quota, loop_now_ms(), LOG_LEVEL_WARN,
-	    "%s: refused: %s has as many connections as "
-	    "limits.max_consumers_per_uid allows", rpc_conn_peer(c)->text,
-	    principal_text(who, text, sizeof(text)));
+	    "%s: refused: %s has as many connections as %s allows",
+	    rpc_conn_peer(c)->text, principal_text(who, text, sizeof(text)),
+	    limit);
 }
 
 static void *
@@ -160,7 +163,7 @@ bind_port(struct rpc_conn *c, void *arg)
 		    s->settings->limits.max_consumers_per_uid)
 			rpc_conn_refuse(c, "the collector is out of memory");
 		else
-			log_over_quota(c, &p->who);
+			refuse_over_quota(s, c, &p->who);
 		free(p);
 		return NULL;
 	}

@@ -19,6 +19,7 @@ enable_refused(struct consumer_port *p, struct rpc_call call, int fd,
 {
 	struct pb_writer w;
 
+	refusals_count(&p->service->refusals, error);
 	log_limited(&p->service->refused_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "%s: EnableTracing refused: %s", rpc_conn_peer(p->conn)->text,
 	    error);

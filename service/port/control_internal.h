@@ -1,8 +1,8 @@
 /*
  * control_internal: declarations that the files of TributaryControl share:
  * control_port.c (the connection, and answers in parts), control_machines.c,
- * control_producers.c, control_sessions.c (questions), control_recordings.c and
- * control_commands.c.
+ * control_producers.c, control_sessions.c, control_metrics.c (questions),
+ * control_recordings.c and control_commands.c.
  * For them only.
  */
 #ifndef SERVICE_PORT_CONTROL_INTERNAL_H
@@ -93,6 +93,7 @@ CONTROL_METHOD(query_recordings);
 CONTROL_METHOD(start_recording);
 CONTROL_METHOD(stop_recording);
 CONTROL_METHOD(rotate_recording);
+CONTROL_METHOD(query_metrics);
 #undef CONTROL_METHOD
 
 /* ---- control_quota.c ---- */

@@ -146,6 +146,7 @@ static const struct rpc_method methods[] = {
 	{ "StartRecording", control_start_recording },
 	{ "StopRecording", control_stop_recording },
 	{ "RotateRecording", control_rotate_recording },
+	{ "QueryMetrics", control_query_metrics },
 };
 
 void

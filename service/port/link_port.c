@@ -140,6 +140,7 @@ static const struct link_port_ops ops = { op_wake, op_close };
 static enum rpc_verdict
 refuse(struct link_port *p, const char *why)
 {
+	refusals_count(&p->service->refusals, why);
 	rpc_conn_refuse(p->conn, why);
 	return RPC_REJECT;
 }

@@ -24,6 +24,7 @@
 #include "service/port/link_port.h"
 #include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
+#include "service/process/front_report.h"
 #include "service/process/upgrade.h"
 #include "service/recordings/recordings.h"
 #include "service/session/session.h"
@@ -66,6 +67,7 @@ struct daemon {
 	struct dialler *dialler;
 	struct overload_watch *overload;
 	struct recordings *recordings;
+	struct front_report report;
 	struct loop_timer *watchdog; /* NULL: not asked for */
 	enum daemon_state state;
 	bool unclean; /* a session was left behind */
@@ -408,6 +410,8 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 		.control = &d->control_port,
 		.link = &d->link_port,
 		.heap = &d->service->heap,
+		.refusals = &d->service->refusals,
+		.delays = &d->service->loop_delays,
 	};
 
 	if ((d->gate = gate_new(&setup)) == NULL)
@@ -471,6 +475,7 @@ daemon_new(const struct settings *settings, struct activation *a,
 	    make_gate(d, err, err_size) != 0 ||
 	    read_certificates(d, a, err, err_size) != 0)
 		goto fail;
+	front_report_init(&d->report, d->service, d->gate, d->certificates);
 	if (watch_signals(d) != 0 || start_watchdog(d) != 0) {
 		snprintf(err, err_size, "no memory");
 		goto fail;

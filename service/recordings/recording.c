@@ -547,8 +547,8 @@ recording_free(struct recording *r)
 
 /* ---- for people ---- */
 
-static uint64_t
-state_number(const struct recording *r)
+uint64_t
+recording_state_number(const struct recording *r)
 {
 	switch (r->state) {
 	case RECORDING_STOPPED:
@@ -605,7 +605,7 @@ recording_report(const struct recording *r, struct pb_writer *w)
 	const struct recording_plan *p = r->plan;
 
 	pb_put_string(w, RecordingState_name, p->name);
-	pb_put_uint(w, RecordingState_state, state_number(r));
+	pb_put_uint(w, RecordingState_state, recording_state_number(r));
 	pb_put_uint(w, RecordingState_since_ns, r->since_ns);
 	pb_put_uint(w, RecordingState_begun, r->n_begun);
 	if (r->session != NULL)

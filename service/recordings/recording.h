@@ -53,6 +53,8 @@ void recording_order(struct recording *r, enum recording_verb verb,
     recording_done_fn done, void *arg);
 void recording_forget(struct recording *r, void *arg);
 
+/* RecordingState.State. */
+uint64_t recording_state_number(const struct recording *r);
 /* Appends the fields of a RecordingState. */
 void recording_report(const struct recording *r, struct pb_writer *w);
 

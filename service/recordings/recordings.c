@@ -313,3 +313,22 @@ recordings_report(const struct recordings *all, const struct principal *who,
 		pb_nest_end(w, mark);
 	}
 }
+
+size_t
+recordings_in_state(const struct recordings *all, uint64_t state)
+{
+	const struct entry *e;
+	size_t n = 0;
+
+	if (all == NULL)
+		return 0;
+	TAILQ_FOREACH(e, &all->entries, link)
+		n += recording_state_number(e->recording) == state;
+	return n;
+}
+
+int
+recordings_folder(const struct recordings *all)
+{
+	return all->archive.fd;
+}

@@ -80,4 +80,9 @@ void recordings_forget(struct recordings *all, void *arg);
 void recordings_report(const struct recordings *all,
     const struct principal *who, uint32_t field, struct pb_writer *w);
 
+/* How many recordings are in a RecordingState.State; 0 where all is NULL. */
+size_t recordings_in_state(const struct recordings *all, uint64_t state);
+/* The folder of segments, borrowed; -1: there is none. */
+int recordings_folder(const struct recordings *all);
+
 #endif /* SERVICE_RECORDINGS_RECORDINGS_H */

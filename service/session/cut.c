@@ -157,6 +157,7 @@ begun_cb(void *arg)
 
 	c->number = c->mark.number;
 	c->begun_ms = loop_now_ms();
+	s->service->counters.segments[c->mark.cause]++;
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: segment %u begins", (unsigned long long)s->id,
 	    (unsigned)c->number);

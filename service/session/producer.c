@@ -77,8 +77,8 @@ resume_cb(void *arg)
 	p->ops->resume(p->port);
 }
 
-struct producer *
-producer_new(struct service *s, const struct producer_hello *hello,
+static struct producer *
+admit(struct service *s, const struct producer_hello *hello,
     const struct producer_ops *ops, void *port, const char **why)
 {
 	struct producer *p = NULL;
@@ -145,6 +145,17 @@ fail:
 	free(p->machine_name);
 	free(p);
 	return NULL;
+}
+
+struct producer *
+producer_new(struct service *s, const struct producer_hello *hello,
+    const struct producer_ops *ops, void *port, const char **why)
+{
+	struct producer *p = admit(s, hello, ops, port, why);
+
+	if (p == NULL)
+		refusals_count(&s->refusals, *why);
+	return p;
 }
 
 const char *
@@ -344,8 +355,8 @@ producer_find_instance(struct producer *p, uint64_t id)
 	return NULL;
 }
 
-const char *
-producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
+static const char *
+register_source(struct producer *p, const uint8_t *descriptor, size_t len)
 {
 	struct service *s = p->service;
 	const struct limits *lim = &s->settings->limits;
@@ -403,6 +414,16 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	s->counters.data_sources_seen++;
 	sessions_data_source_added(s, ds);
 	return NULL;
+}
+
+const char *
+producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
+{
+	const char *why = register_source(p, descriptor, len);
+
+	if (why != NULL)
+		refusals_count(&p->service->refusals, why);
+	return why;
 }
 
 void

@@ -190,6 +190,7 @@ file_closed(struct session *s, const char *error)
 	/* error may be the file's own: copied before that goes. */
 	set_error(s, error);
 	s->file_bytes = file_writer_bytes(s->file);
+	sv->counters.file_bytes += s->file_bytes;
 	flush_forget(s, s->file);
 	file_writer_free(s->file);
 	s->file = NULL;

@@ -165,6 +165,7 @@ enum service_cut_cause {
 	SERVICE_CUT_TRIGGER = SegmentCut_TRIGGER,
 	SERVICE_CUT_REQUEST = SegmentCut_REQUEST,
 };
+#define SERVICE_CUT_CAUSES (SERVICE_CUT_REQUEST + 1)
 /* A producer that did not answer a cut in time. */
 struct service_unanswered {
 	const char *producer;
