@@ -1,5 +1,6 @@
 # bash completion for tributary, tributaryd, tributary-archiver,
-# tributary-relay, tributary-probes, tributary-upload.
+# tributary-relay, tributary-probes, tributary-upload,
+# tributary-web.
 #
 # Flags are those that a program's own --help names, so they are never behind.
 # Names of sessions, recordings, machines and sources are asked of the collector, for
@@ -106,7 +107,8 @@ _tributary_files()
 _tributary_value()
 {
 	case $1 in
-	--config | -c | --out | --output | -o | --socket)
+	--config | -c | --out | --output | -o | --socket | \
+	    --https-cert | --https-key | --client-ca | --client-crl | --token-file)
 		_tributary_files -f "$2" ;;
 	--archive | --tls-dir | --trace-dir | --spool-dir | --state-dir)
 		_tributary_files -d "$2" ;;
@@ -205,4 +207,4 @@ _tributary()
 }
 
 complete -F _tributary tributary tributaryd tributary-archiver \
-    tributary-relay tributary-probes tributary-upload
+    tributary-relay tributary-probes tributary-upload tributary-web

@@ -19,7 +19,8 @@ PROGRAMS = {name: os.environ[variable] for name, variable in (
     ("tributary-archiver", "TRIBUTARY_ARCHIVER"),
     ("tributary-relay", "TRIBUTARY_RELAY"),
     ("tributary-probes", "TRIBUTARY_PROBES"),
-    ("tributary-upload", "TRIBUTARY_UPLOAD"))}
+    ("tributary-upload", "TRIBUTARY_UPLOAD"),
+    ("tributary-web", "TRIBUTARY_WEB"))}
 FOLDER = os.path.join(os.environ["SOURCE_ROOT"], "deploy", "completion")
 BASH = os.path.join(FOLDER, "tributary.bash")
 ZSH = os.path.join(FOLDER, "_tributary")

@@ -15,6 +15,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_settings(data, size);
 	fuzz_text_parse(data, size);
 	fuzz_trace_config_load(data, size);
+	fuzz_web(data, size);
 	fuzz_words(data, size);
 	return 0;
 }

@@ -18,6 +18,7 @@ void fuzz_relay_settings(const uint8_t *data, size_t size);
 void fuzz_settings(const uint8_t *data, size_t size);
 void fuzz_text_parse(const uint8_t *data, size_t size);
 void fuzz_trace_config_load(const uint8_t *data, size_t size);
+void fuzz_web(const uint8_t *data, size_t size);
 void fuzz_words(const uint8_t *data, size_t size);
 
 #endif /* TESTS_FUZZ_TEXTS_TEXTS_H */

@@ -1,0 +1,224 @@
+#include "client/web/web_options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/base/failure.h"
+
+static const char help[] =
+    "Usage: tributary-web [--connect ADDR] [--listen HOST:PORT] [FLAG...]\n"
+    "\n"
+    "Serves a page about a collector: healthy or not and why, recordings,\n"
+    "sessions, machines, losses (/), its numbers for Prometheus (/metrics), and\n"
+    "/healthz and /readyz for orchestrators. It is a consumer of the collector as\n"
+    "tributary is, and sees what its user may see. It changes nothing.\n"
+    "\n"
+    "      --listen HOST:PORT  default: " WEB_LISTEN "\n"
+    "      --https-cert FILE, --https-key FILE\n"
+    "                    serve https: certificate (with its chain) and key, PEM\n"
+    "      --client-ca FILE  let in only clients with a certificate of this CA\n"
+    "      --client-crl FILE  but none that this list of the CA revokes\n"
+    "      --token-file FILE  let in only who sends this token: \"Authorization:\n"
+    "                    Bearer TOKEN\", or as the password that a browser asks for\n"
+    "      --name NAME   a name of this host, as browsers have it in the address\n"
+    "                    line; may be given several times. Requests for any other\n"
+    "                    host are refused\n"
+    "      --no-seccomp  do not confine its system calls\n"
+    "      --log-level LEVEL  error, warn, info or debug\n"
+    "      --version\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Where other machines can reach it, it wants --https-cert and --https-key, and\n"
+    "--client-ca or --token-file.\n"
+    "\n"
+    "Exit status: 0 after SIGTERM or SIGINT; 1 when it cannot serve.\n";
+
+#define AT(member) .at = offsetof(struct web_options, member)
+
+static int
+take_name(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
+{
+	struct web_options *o = options;
+
+	/* Each counts twice; three names of loopback and addresses do, too. */
+	if (o->n_names == WEB_HOSTS_MAX / 2 - 3 - WEB_ADDRESSES_MAX)
+		return FAILURE(err, err_size, "--name: no more than %zu names",
+		    o->n_names);
+	if (value[0] == '\0' || strchr(value, ':') != NULL ||
+	    strchr(value, '/') != NULL)
+		return FAILURE(err, err_size, "--name takes a name without "
+		    "scheme and port: collector.example.net");
+	o->names[o->n_names++] = value;
+	return 0;
+}
+
+static int
+take_level(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	static const char *const words[] = {
+		[LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARN] = "warn",
+		[LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug",
+	};
+	struct web_options *o = options;
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (words[i] != NULL && strcmp(words[i], value) == 0) {
+			o->log_level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return FAILURE(err, err_size, "--log-level takes error, warn, info or "
+	    "debug");
+}
+
+static const struct flag table[] = {
+	COMMAND_FLAGS(offsetof(struct web_options, line)),
+	{ "client-ca", FLAG_TEXT, AT(client_ca) },
+	{ "client-crl", FLAG_TEXT, AT(client_crl) },
+	{ "https-cert", FLAG_TEXT, AT(https_cert) },
+	{ "https-key", FLAG_TEXT, AT(https_key) },
+	{ "listen", FLAG_TEXT, AT(listen) },
+	{ "log-level", FLAG_VALUE, .take = take_level },
+	{ "name", FLAG_VALUE, .take = take_name },
+	{ "no-seccomp", FLAG_BOOL, AT(no_seccomp) },
+	{ "token-file", FLAG_TEXT, AT(token_file) },
+	{ .name = "version", .kind = FLAG_VERSION },
+	{ .name = NULL },
+};
+
+const struct flags web_options_flags = {
+	.table = table,
+	.speaker = "tributary-web",
+	.help_is_at = "see tributary-web --help",
+	.help = help,
+	.version = "tributary-web " TRIBUTARY_VERSION,
+	.bad_status = COMMAND_FAILED,
+};
+
+int
+web_options_parse(struct web_options *o, int argc, char **argv)
+{
+	int status;
+
+	*o = (struct web_options){ .line.how.service = "consumer",
+		.listen = WEB_LISTEN, .log_level = LOG_LEVEL_INFO };
+	status = command_line_parse(&o->line, &web_options_flags, o, argc,
+	    argv);
+	if (status >= 0)
+		return status;
+	if (o->line.n_words > 0)
+		return flags_refuse(&web_options_flags, "takes no words, only "
+		    "flags; see tributary-web --help");
+	if (o->line.connect == NULL)
+		o->line.connect = addr_default_consumer();
+	return -1;
+}
+
+/* ---- the token ---- */
+
+static int
+read_all(int fd, const char *path, char *out, size_t size, char *err,
+    size_t err_size)
+{
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return FAILURE(err, err_size, "--token-file: %s is no regular "
+		    "file", path);
+	if ((st.st_mode & (S_IWGRP | S_IROTH | S_IWOTH)) != 0)
+		return FAILURE(err, err_size, "--token-file: others can read "
+		    "or change %s: chmod 600 %s", path, path);
+	if ((n = read(fd, out, size)) < 0)
+		return FAILURE(err, err_size, "--token-file: %s: %s", path,
+		    strerror(errno));
+	if ((size_t)n == size)
+		return FAILURE(err, err_size, "--token-file: %s has more than "
+		    "%zu bytes", path, size - 1);
+	out[n] = '\0';
+	return 0;
+}
+
+int
+web_options_read_token(const char *path, char out[WEB_TOKEN_MAX], char *err,
+    size_t err_size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+	const char *c;
+
+	if (fd < 0)
+		return FAILURE(err, err_size, "--token-file: %s: %s", path,
+		    strerror(errno));
+	rc = read_all(fd, path, out, WEB_TOKEN_MAX, err, err_size);
+	close(fd);
+	if (rc != 0)
+		return -1;
+	out[strcspn(out, "\r\n")] = '\0';
+	if (strlen(out) < 16)
+		return FAILURE(err, err_size, "--token-file: the first line of "
+		    "%s has to have 16 characters at least: openssl rand -hex "
+		    "32 > %s", path, path);
+	for (c = out; *c != '\0'; c++)
+		if (*c <= ' ' || *c > '~')
+			return FAILURE(err, err_size, "--token-file: the token "
+			    "in %s may have letters, digits and signs of ASCII "
+			    "alone, and no blanks", path);
+	return 0;
+}
+
+/* ---- where it listens ---- */
+
+static int
+resolve(struct web_options *o, char *err, size_t err_size)
+{
+	socklen_t lengths[WEB_ADDRESSES_MAX];
+	size_t i;
+	int n;
+
+	if (addr_parse(&o->address, o->listen, err, err_size) != 0)
+		return -1;
+	if (o->address.kind != ADDR_TCP)
+		return FAILURE(err, err_size, "--listen takes HOST:PORT, as "
+		    WEB_LISTEN);
+	n = addr_resolve(&o->address, o->resolved, lengths, WEB_ADDRESSES_MAX,
+	    err, err_size);
+	if (n < 1)
+		return -1;
+	o->n_resolved = (size_t)n;
+	o->local = true;
+	for (i = 0; i < o->n_resolved; i++)
+		o->local = o->local && addr_is_local(&o->resolved[i]);
+	return 0;
+}
+
+int
+web_options_check(struct web_options *o, char *err, size_t err_size)
+{
+	if (command_line_consumer(&o->line, &o->collector, err, err_size) != 0 ||
+	    resolve(o, err, err_size) != 0)
+		return -1;
+	if ((o->https_cert == NULL) != (o->https_key == NULL))
+		return FAILURE(err, err_size, "https takes both --https-cert "
+		    "and --https-key");
+	if (o->client_ca != NULL && o->https_cert == NULL)
+		return FAILURE(err, err_size, "--client-ca asks for clients' "
+		    "certificates, which takes --https-cert and --https-key");
+	if (o->client_crl != NULL && o->client_ca == NULL)
+		return FAILURE(err, err_size, "--client-crl names certificates "
+		    "of clients that are revoked, which takes --client-ca");
+	if (!o->local && o->https_cert == NULL)
+		return FAILURE(err, err_size, "other machines can reach %s: "
+		    "give --https-cert and --https-key, or listen at "
+		    WEB_LISTEN, o->listen);
+	if (!o->local && o->client_ca == NULL && o->token_file == NULL)
+		return FAILURE(err, err_size, "other machines can reach %s: "
+		    "say who may, by --client-ca or --token-file", o->listen);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/*
+ * web_options: reads tributary-web's command line, and refuses what is unsafe.
+ *
+ * A client that reaches the page sees all that the collector tells us.  So off
+ * the loopback interface there is none without TLS, and none without a token or
+ * certificates of clients.
+ */
+#ifndef CLIENT_WEB_WEB_OPTIONS_H
+#define CLIENT_WEB_WEB_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "client/command/command_line.h"
+#include "client/web/web_request.h"
+#include "transport/base/compiler.h"
+#include "transport/base/flags.h"
+#include "transport/base/log.h"
+#include "transport/socket/addr.h"
+
+#define WEB_ERROR_SIZE 2048
+
+/* The port is that which Perfetto's UI looks for a recorder at. */
+#define WEB_LISTEN "127.0.0.1:8037"
+
+/* Addresses of the name that it listens at. */
+#define WEB_ADDRESSES_MAX 8u
+
+struct web_options {
+	struct command_line line; /* the way to the collector */
+	const char *listen;
+	const char *https_cert, *https_key; /* NULL: no TLS */
+	const char *client_ca;    /* NULL: clients need no certificate */
+	const char *client_crl;   /* NULL: none of them is revoked */
+	const char *token_file;   /* NULL: none */
+	const char *names[WEB_HOSTS_MAX]; /* --name: of this host, for Host */
+	size_t n_names;
+	bool no_seccomp;
+	enum log_level log_level;
+	/* Set by web_options_check(). */
+	struct addr collector, address; /* address: of the listener */
+	struct sockaddr_storage resolved[WEB_ADDRESSES_MAX]; /* the same */
+	size_t n_resolved;
+	bool local; /* only this machine reaches it */
+};
+
+extern const struct flags web_options_flags;
+
+/* -1: go on; else the exit status. */
+int web_options_parse(struct web_options *o, int argc, char **argv) MUST_CHECK;
+/* Resolves names.  -1 with a sentence. */
+int web_options_check(struct web_options *o, char *err, size_t err_size)
+    MUST_CHECK;
+/* Reads the token of a file.  -1 with a sentence: out is undefined. */
+int web_options_read_token(const char *path, char out[WEB_TOKEN_MAX], char *err,
+    size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_WEB_WEB_OPTIONS_H */

@@ -1,0 +1,169 @@
+#include "client/web/web_request.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "protos/utf8.h"
+
+#define HTTP_PORT  80u
+#define HTTPS_PORT 443u
+
+/* ---- queries ---- */
+
+void
+web_query_init(struct web_query *q)
+{
+	memset(q, 0, sizeof(*q));
+	q->page = 1;
+	q->refresh_s = WEB_REFRESH_S;
+}
+
+static void
+take_number(const char *text, uint32_t least, uint32_t most, uint32_t *out)
+{
+	unsigned long v;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9' || strlen(text) > 9)
+		return;
+	v = strtoul(text, &end, 10);
+	if (*end == '\0' && v >= least && v <= most)
+		*out = (uint32_t)v;
+}
+
+/* Whole characters only; those that cannot be shown are left out. */
+static void
+take_search(const char *text, char out[WEB_SEARCH_MAX])
+{
+	size_t len = strlen(text), used, n = 0;
+
+	while (len > 0) {
+		used = utf8_printable(text, len);
+		if (n + used >= WEB_SEARCH_MAX)
+			break;
+		memcpy(out + n, text, used);
+		n += used;
+		used = used == 0 ? 1 : used;
+		text += used;
+		len -= used;
+	}
+	out[n] = '\0';
+}
+
+void
+web_query_take(struct web_query *q, const char *part)
+{
+	if (strncmp(part, "q=", 2) == 0)
+		take_search(part + 2, q->search);
+	else if (strncmp(part, "page=", 5) == 0)
+		take_number(part + 5, 1, WEB_PAGE_MOST, &q->page);
+	else if (strncmp(part, "refresh=", 8) == 0)
+		take_number(part + 8, 0, WEB_REFRESH_MOST_S, &q->refresh_s);
+}
+
+/* ---- Host and Origin ---- */
+
+static int
+add(struct web_hosts *h, const char *name, const char *port)
+{
+	int n;
+
+	if (h->n == WEB_HOSTS_MAX)
+		return -1;
+	n = snprintf(h->names[h->n], WEB_HOST_MAX, "%s%s", name, port);
+	if (n < 0 || (size_t)n >= WEB_HOST_MAX)
+		return -1;
+	h->n++;
+	return 0;
+}
+
+int
+web_hosts_add(struct web_hosts *h, const char *name, unsigned port)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), ":%u", port);
+	if (add(h, name, text) != 0)
+		return -1;
+	return port == (h->tls ? HTTPS_PORT : HTTP_PORT) ? add(h, name, "") : 0;
+}
+
+bool
+web_hosts_has(const struct web_hosts *h, const char *host)
+{
+	size_t i;
+
+	for (i = 0; host != NULL && i < h->n; i++)
+		if (strcasecmp(host, h->names[i]) == 0)
+			return true;
+	return false;
+}
+
+bool
+web_hosts_is_origin(const struct web_hosts *h, const char *origin)
+{
+	const char *scheme = h->tls ? "https://" : "http://";
+
+	if (origin == NULL)
+		return true;
+	return strncasecmp(origin, scheme, strlen(scheme)) == 0 &&
+	    web_hosts_has(h, origin + strlen(scheme));
+}
+
+/* ---- Authorization ---- */
+
+/* Compares as many bytes, whatever they are. */
+static bool
+is_token(const char *token, const char *given)
+{
+	char a[WEB_TOKEN_MAX] = "", b[WEB_TOKEN_MAX] = "";
+
+	if (strlen(token) >= WEB_TOKEN_MAX || strlen(given) >= WEB_TOKEN_MAX)
+		return false;
+	strcpy(a, token);
+	strcpy(b, given);
+	return CRYPTO_memcmp(a, b, sizeof(a)) == 0;
+}
+
+static bool
+is_basic(const char *token, const char *text)
+{
+	unsigned char out[WEB_TOKEN_MAX * 2];
+	size_t len = strlen(text);
+	const char *password;
+	int n;
+
+	if (len == 0 || len % 4 != 0 || len / 4 * 3 >= sizeof(out))
+		return false;
+	n = EVP_DecodeBlock(out, (const unsigned char *)text, (int)len);
+	if (n < 0)
+		return false;
+	out[n] = '\0';
+	/* Padding is decoded into NULs, which end the password as well. */
+	password = strchr((const char *)out, ':');
+	return password != NULL && is_token(token, password + 1);
+}
+
+bool
+web_authorized(const char *token, const char *authorization)
+{
+	if (authorization == NULL)
+		return false;
+	if (strncasecmp(authorization, "Bearer ", 7) == 0)
+		return is_token(token, authorization + 7);
+	if (strncasecmp(authorization, "Basic ", 6) == 0)
+		return is_basic(token, authorization + 6);
+	return false;
+}
+
+enum metrics_form
+web_metrics_form(const char *accept)
+{
+	return accept != NULL &&
+	    strstr(accept, "application/openmetrics-text") != NULL ?
+	    METRICS_OPENMETRICS : METRICS_PROMETHEUS;
+}

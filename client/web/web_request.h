@@ -1,0 +1,69 @@
+/*
+ * web_request: what is asked, by whom, and whether that may be: query strings,
+ * and the headers Host, Origin, Accept and Authorization.  Pure; input
+ * is hostile.
+ */
+#ifndef CLIENT_WEB_WEB_REQUEST_H
+#define CLIENT_WEB_WEB_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/metrics/metrics_text.h"
+#include "transport/base/compiler.h"
+
+/* Names of a host that are answered to. */
+#define WEB_HOSTS_MAX 64u
+#define WEB_HOST_MAX  300u
+/* Bytes of a search; and of a token. */
+#define WEB_SEARCH_MAX 128u
+#define WEB_TOKEN_MAX  512u
+
+/* The query of the overview. */
+struct web_query {
+	char search[WEB_SEARCH_MAX]; /* for machines; "": all */
+	uint32_t page;               /* of machines, from 1 */
+	uint32_t refresh_s;          /* 0: it does not refresh by itself */
+};
+#define WEB_REFRESH_S      5u
+#define WEB_REFRESH_MOST_S 3600u
+#define WEB_PAGE_MOST      100000u
+
+void web_query_init(struct web_query *q);
+/*
+ * Takes "name=value", decoded.  Names that are unknown are skipped, as proxies
+ * and people add some; so are values that make no sense.
+ */
+void web_query_take(struct web_query *q, const char *part);
+
+/* The names under which this server is reached, each with its port. */
+struct web_hosts {
+	char names[WEB_HOSTS_MAX][WEB_HOST_MAX];
+	size_t n;
+	bool tls;
+};
+/*
+ * Adds "NAME" or "[v6]" with the port, and without where it is the scheme's own.
+ * -1: too many, or too long.
+ */
+int web_hosts_add(struct web_hosts *h, const char *name, unsigned port)
+    MUST_CHECK;
+/* Whether Host is one of the names; NULL: the header is missing. */
+bool web_hosts_has(const struct web_hosts *h, const char *host);
+/*
+ * Whether a page of this server asks, by Origin, or none (NULL): else another
+ * site asks through the browser of one who may.
+ */
+bool web_hosts_is_origin(const struct web_hosts *h, const char *origin);
+
+/*
+ * Whether Authorization has the token: "Bearer TOKEN", or as the password of
+ * "Basic".  Takes as long for a wrong one as for the right one.
+ */
+bool web_authorized(const char *token, const char *authorization);
+
+/* The form that Accept prefers; NULL: no such header. */
+enum metrics_form web_metrics_form(const char *accept);
+
+#endif /* CLIENT_WEB_WEB_REQUEST_H */

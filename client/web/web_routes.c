@@ -1,0 +1,88 @@
+#include "client/web/web_routes.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "client/web/web_page.h"
+#include "client/web/web_snapshot.h"
+#include "transport/process/process_stats.h"
+
+#define OK          200u
+#define UNAVAILABLE 503u
+
+#define PLAIN "text/plain; charset=utf-8"
+
+static unsigned
+put_overview(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	web_page_print(out, s, &a->query, a->collector, (uint64_t)time(NULL));
+	return OK;
+}
+
+static unsigned
+put_metrics(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	struct process_stats own;
+	struct metrics_page page = { .collector = s->metrics, .own = &own,
+		.answers = a->answers, .n_answers = a->n_answers,
+		.connections = a->connections };
+
+	process_stats_read(&own);
+	metrics_text_print(out, &page, a->form);
+	return OK;
+}
+
+static unsigned
+put_ready(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	if (s->why[0] == '\0') {
+		fputs("ready\n", out);
+		return OK;
+	}
+	fprintf(out, "the collector cannot be asked: %s\n", s->why);
+	return UNAVAILABLE;
+}
+
+static unsigned
+put_healthy(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	fputs("healthy\n", out);
+	return OK;
+}
+
+static unsigned
+put_style(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	fputs(web_page_style(), out);
+	return OK;
+}
+
+/* Orchestrators and browsers without a token learn nothing at open ones. */
+static const struct web_route routes[] = {
+	{ "/", "text/html; charset=utf-8", .asks = true, .wish = WEB_WISH_ALL,
+	    .print = put_overview },
+	{ "/style.css", "text/css; charset=utf-8", .is_open = true,
+	    .print = put_style },
+	{ "/metrics", NULL, .asks = true, .wish = WEB_WISH_METRICS,
+	    .print = put_metrics },
+	{ "/healthz", PLAIN, .is_open = true, .print = put_healthy },
+	{ "/readyz", PLAIN, .asks = true, .wish = WEB_WISH_METRICS,
+	    .print = put_ready },
+};
+
+const struct web_route *
+web_routes_find(const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (strcmp(path, routes[i].path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+const char *
+web_routes_type(const struct web_route *r, const struct web_asked *a)
+{
+	return r->type != NULL ? r->type : metrics_text_type(a->form);
+}

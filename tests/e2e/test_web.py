@@ -1,0 +1,506 @@
+#!/usr/bin/env python3
+"""tributary-web: what it shows is what the collector says, and what strangers
+send it does no harm."""
+
+import base64
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import unittest
+import urllib.parse
+import urllib.request
+
+from harness import tap
+from harness.case import Case, TEST_SOURCE
+from harness.daemon import environment
+from harness.loop import SCALE
+from harness.pki import Pki
+from harness.ports import free_port
+from harness.web import CHROMIUM, Web, browse, first_pixel, parse, read_all
+
+PROMTOOL = shutil.which("promtool")
+PROMETHEUS = shutil.which("prometheus")
+OPENMETRICS = "Accept: application/openmetrics-text; version=1.0.0"
+TOKEN = "0123456789abcdef0123456789abcdef"
+# A handshake that failed: an alert, a reset, or an answer without a status.
+REFUSED = (ssl.SSLError, ConnectionError, IndexError)
+
+
+class WebCase(Case):
+    flags = ()
+
+    def setUp(self):
+        super().setUp()
+        self.daemon(flags=["--enable-relay-endpoint"])
+        self.web = self.serve(*self.flags)
+
+    def serve(self, *flags, to=None):
+        web = Web(self.folder, to or self.daemons[0].consumer_path,
+                  flags=flags)
+        web.start()
+        # It is ended before the daemon.
+        self.relays.append(web)
+        return web
+
+
+class Numbers(WebCase):
+    def test_what_happens_is_counted(self):
+        self.producer("near")
+        before = self.web.metrics()
+        self.assertEqual(before["tributary_collector_up"], 1)
+        self.assertEqual(before["tributary_producers"], 1)
+        self.assertEqual(before['tributary_sessions{state="started"}'], 0)
+        self.session()
+        self.until(lambda: self.web.metrics()[
+            'tributary_sessions{state="started"}'] == 1, "a session runs")
+        after = self.web.metrics()
+        self.assertGreater(after["tributary_buffer_bytes"], 0)
+        self.assertEqual(after['tributary_connections{port="producer"}'], 1)
+        # The session's consumer, and tributary-web.
+        self.assertEqual(after['tributary_connections{port="consumer"}'], 2)
+
+    def test_data_and_files_are_counted(self):
+        producer = self.producer("near")
+        out = self.path("trace")
+        with open(out, "wb") as file:
+            self.session(fds=[file.fileno()], write_into_file=True,
+                         file_write_period_ms=100)
+            producer.wait_started()
+            producer.writer().number(200)
+            self.until(lambda: self.web.metrics()[
+                "tributary_file_written_bytes_total"] > 0, "it is written")
+        now = self.web.metrics()
+        self.assertGreater(now["tributary_received_bytes_total"], 200)
+        self.assertGreater(now["tributary_chunks_written_total"], 0)
+
+    def test_a_link_that_is_cut_and_resumed_is_counted(self):
+        relay = self.relay(self.daemons[0], machine="bus-1")
+        self.producer("far", address=relay.producer_path)
+        links = 'tributary_links{state="%s"}'
+        self.until(lambda: self.web.metrics()[links % "connected"] == 1,
+                   "it is linked")
+        self.assertEqual(
+            self.web.metrics()['tributary_link_resumes_total{result="new"}'],
+            1)
+        self.assertEqual(
+            self.web.metrics()['tributary_machines{state="connected"}'], 2)
+        relay.kill()
+        self.until(lambda: self.web.metrics()[links % "cut"] == 1,
+                   "it is cut off")
+        status, _, page = self.web.get("/")
+        self.assertEqual(status, 200)
+        self.assertIn("1 machine is cut off.", page)
+        self.assertIn("Not healthy", page)
+
+    def test_a_collector_that_went_is_told_and_comes_back(self):
+        self.assertEqual(self.web.get("/readyz")[0], 200)
+        self.daemons[0].stop()
+        self.until(lambda: self.web.get("/readyz")[0] == 503, "it is told")
+        self.assertEqual(self.web.get("/healthz")[0], 200)
+        now = self.web.metrics()
+        self.assertEqual(now["tributary_collector_up"], 0)
+        self.assertNotIn("tributary_producers", now)
+        self.assertGreater(now["process_resident_memory_bytes"], 0)
+        status, _, page = self.web.get("/")
+        self.assertEqual(status, 200)
+        self.assertIn("The collector cannot be asked", page)
+        self.daemons[0].start()
+        self.until(lambda: self.web.get("/readyz")[0] == 200, "it is back")
+        self.assertEqual(self.web.metrics()["tributary_collector_up"], 1)
+
+    def test_a_collector_that_starts_anew_is_no_failure(self):
+        start = "tributary_process_start_time_seconds"
+        before = self.web.metrics()[start]
+        self.daemons[0].stop()
+        self.daemons[0].start()
+
+        def is_new():
+            now = self.web.metrics()
+            self.assertEqual(now["tributary_collector_up"], 1)
+            return now[start] != before
+        # For a second answers are old ones.
+        self.until(is_new, "the new collector answers")
+
+    def test_it_is_confined(self):
+        with open(f"/proc/{self.web.pid}/status", encoding="ascii") as file:
+            status = file.read()
+        self.assertIn("NoNewPrivs:\t1", status)
+        if "sanitizer" not in self.web.log():
+            self.assertIn("Seccomp:\t2", status)
+
+    @unittest.skipIf(PROMTOOL is None, "promtool is not installed "
+                     "(deploy/install-deps metrics)")
+    def test_promtool_has_nothing_to_say(self):
+        self.producer("near")
+        self.session()
+        body = self.web.get("/metrics")[2]
+        done = subprocess.run([PROMTOOL, "check", "metrics"], input=body,
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, "", ""))
+
+    def test_openmetrics_is_for_who_asks(self):
+        _, headers, body = self.web.get("/metrics", OPENMETRICS)
+        self.assertIn("application/openmetrics-text",
+                      headers["content-type"])
+        self.assertTrue(body.endswith("\n# EOF\n"))
+        _, headers, body = self.web.get("/metrics")
+        self.assertIn("version=0.0.4", headers["content-type"])
+        self.assertNotIn("# EOF", body)
+
+    @unittest.skipIf(PROMETHEUS is None, "prometheus is not installed "
+                     "(deploy/install-deps metrics)")
+    def test_a_real_prometheus_scrapes_it(self):
+        self.producer("near")
+        port = free_port()
+        settings = self.path("prometheus.yml")
+        with open(settings, "w") as file:
+            json.dump({"global": {"scrape_interval": "1s"},
+                       "scrape_configs": [{"job_name": "tributary",
+                                           "static_configs": [{"targets": [
+                                               self.web.host]}]}]}, file)
+        with open(self.path("prometheus.log"), "wb") as log:
+            process = subprocess.Popen(
+                [PROMETHEUS, f"--config.file={settings}",
+                 f"--storage.tsdb.path={self.path('tsdb')}",
+                 f"--web.listen-address=127.0.0.1:{port}"],
+                stdout=log, stderr=log)
+        try:
+            def ask(query):
+                url = (f"http://127.0.0.1:{port}/api/v1/query?query=" +
+                       urllib.parse.quote(query))
+                try:
+                    with urllib.request.urlopen(url, timeout=60) as answer:
+                        found = json.load(answer)["data"]["result"]
+                except OSError:
+                    return None
+                return found and found[0]["value"][1]
+            self.until(lambda: ask("up") == "1", "it was scraped", timeout=90)
+            self.until(lambda: ask("tributary_producers") == "1",
+                       "the number is there")
+            # A histogram as Prometheus understands them.
+            self.until(lambda: ask("histogram_quantile(0.9, "
+                                   "tributary_event_loop_lag_seconds_bucket)")
+                       not in (None, "NaN", []), "a quantile", timeout=90)
+        finally:
+            process.terminate()
+            process.wait(60 * SCALE)
+
+
+class Strangers(WebCase):
+    def status(self, path, *headers, **options):
+        return self.web.get(path, *headers, **options)[0]
+
+    def test_other_hosts_and_origins_are_refused(self):
+        for host in ("evil.example", "127.0.0.1", f"{self.web.host}.evil",
+                     "a" * 2000, f"localhost:{self.web.port + 1}"):
+            self.assertIn(self.status("/", host=host), (403, 431), host)
+        self.assertEqual(self.status("/", host=f"localhost:{self.web.port}"),
+                         200)
+        for origin in ("https://evil.example", "null", "http://localhost",
+                       f"https://{self.web.host}"):
+            self.assertEqual(self.status("/", f"Origin: {origin}"), 403,
+                             origin)
+        self.assertEqual(self.status("/", f"Origin: {self.web.url}"), 200)
+        self.assertEqual(
+            parse(self.web.raw(b"GET /healthz HTTP/1.0\r\n\r\n"))[0], 403)
+
+    def test_it_listens_at_its_address_alone(self):
+        for other in ("127.0.0.2", "::1"):
+            with self.assertRaises(OSError):
+                socket.create_connection((other, self.web.port)).close()
+
+    def test_there_is_get_and_head_alone(self):
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+            status, headers, _ = self.web.get(
+                "/", "Content-Length: 0", method=method)
+            self.assertEqual(status, 405, method)
+            self.assertEqual(headers["allow"], "GET, HEAD")
+        self.assertEqual(self.status("/", method="BREW"), 403)
+        status, headers, body = self.web.get("/style.css", method="HEAD")
+        self.assertEqual((status, body), (200, ""))
+        self.assertGreater(int(headers["content-length"]), 1000)
+        self.assertEqual(self.status("/", "Content-Length: 3"), 400)
+        self.assertEqual(self.status("/", "Transfer-Encoding: chunked"), 400)
+
+    def test_paths_lead_nowhere_else(self):
+        for path in ("/../../etc/passwd", "/%2e%2e/etc/passwd", "/index.html",
+                     "/metrics/", "/traced", "/style.css/x"):
+            self.assertEqual(self.status(path), 404, path)
+        self.assertEqual(self.status("/?q=%3Cscript%3E&page=99999999999&&=&"),
+                         200)
+
+    def test_every_answer_is_guarded(self):
+        for path in ("/", "/metrics", "/healthz", "/nothing", "/style.css"):
+            headers = self.web.get(path)[1]
+            self.assertEqual(headers["x-content-type-options"], "nosniff")
+            self.assertEqual(headers["cache-control"], "no-store")
+            self.assertIn("default-src 'none'",
+                          headers["content-security-policy"])
+            self.assertIn("frame-ancestors 'none'",
+                          headers["content-security-policy"])
+
+    def test_garbage_and_heads_without_an_end(self):
+        ends = b"\r\nHost: " + self.web.host.encode() + b"\r\n"
+        for junk in (bytes(range(256)) * 40, b"\x16\x03\x01" + b"\0" * 500,
+                     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 100,
+                     b"GET /" + b"a" * 20000 + b" HTTP/1.1" + ends + b"\r\n",
+                     b"GET / HTTP/1.1" + ends + b"X: " + b"a" * 20000,
+                     b"GET / HTTP/1.1" + ends + b"A: b\r\n" * 4000 + b"\r\n",
+                     b"GET /healthz%00x HTTP/1.1" + ends + b"\r\n",
+                     b"GET / HTTP/1.1" + ends + b"Connection: Upgrade\r\n"
+                     b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"):
+            answer = self.web.raw(junk)
+            self.assertNotIn(b" 200 ", answer[:20], junk[:40])
+            self.assertNotIn(b" 101 ", answer[:20], junk[:40])
+        self.assertEqual(self.status("/healthz"), 200)
+
+    def test_thousands_that_say_nothing_keep_nobody_out(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(12000, hard), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE,
+                        (soft, hard))
+        fds = self.web.metrics()["process_open_fds"]
+        socks = []
+        self.addCleanup(lambda: [sock.close() for sock in socks])
+        for number in range(min(10000, hard - 1000)):
+            socks.append(self.web.connect())
+            if number % 2:
+                socks[-1].sendall(b"GET / HT")
+        self.assertEqual(self.status("/healthz"), 200)
+        self.assertEqual(self.status("/"), 200)
+        # Each new one takes the place of the oldest.
+        self.assertEqual(read_all(socks[0]), b"")
+        self.assertLessEqual(self.web.metrics()["process_open_fds"],
+                             fds + 1024)
+        for sock in socks:
+            sock.close()
+        self.until(lambda: self.web.metrics()["process_open_fds"] <= fds + 2,
+                   "all are closed")
+
+    def test_one_that_reads_slowly_is_given_up(self):
+        sock = self.web.connect()
+        self.addCleanup(sock.close)
+        request = (f"GET /style.css HTTP/1.1\r\nHost: {self.web.host}\r\n\r\n"
+                   .encode())
+        # More answers than sockets hold, of which none is read.
+        sock.setblocking(False)
+        sent = 0
+        try:
+            for _ in range(20000):
+                sent += sock.send(request)
+        except (BlockingIOError, ConnectionError):
+            pass
+        self.assertGreater(sent, 0)
+        self.until(lambda: self.web.metrics()["tributary_web_connections"] ==
+                   1, "it is given up", timeout=90)
+
+
+class Far(WebCase):
+    """With TLS, a token, certificates of clients."""
+
+    def setUp(self):
+        super().setUp()
+        self.pki = Pki(self.path("pki"))
+        self.server = self.pki.issue("web", server=True,
+                                     alternatives=["IP:127.0.0.1"])
+        self.token_file = self.path("token")
+        with open(self.token_file, "w") as file:
+            os.chmod(self.token_file, 0o600)
+            file.write(TOKEN + "\n")
+
+    def https(self, *flags):
+        return ["--https-cert", os.path.join(self.server, "cert.pem"),
+                "--https-key", os.path.join(self.server, "key.pem"), *flags]
+
+    def ask(self, web, path, *headers, client=None):
+        context = ssl.create_default_context(
+            cafile=os.path.join(self.server, "ca.pem"))
+        if client:
+            context.load_cert_chain(os.path.join(client, "cert.pem"),
+                                    os.path.join(client, "key.pem"))
+        request = (f"GET {path} HTTP/1.1\r\nHost: {web.host}\r\n"
+                   "Connection: close\r\n" +
+                   "".join(h + "\r\n" for h in headers) + "\r\n")
+        with context.wrap_socket(web.connect(),
+                                 server_hostname="127.0.0.1") as sock:
+            sock.sendall(request.encode())
+            return parse(read_all(sock))
+
+    def test_a_token_lets_in(self):
+        web = self.serve(*self.https("--token-file", self.token_file))
+        self.assertEqual(web.scheme, "https")
+        status, headers, body = self.ask(web, "/metrics")
+        self.assertEqual(status, 401)
+        self.assertIn("Basic", headers["www-authenticate"])
+        self.assertNotIn("tributary_", body)
+        basic = base64.b64encode(f"me:{TOKEN}".encode()).decode()
+        for who in (f"Bearer {TOKEN}", f"Basic {basic}"):
+            status, _, body = self.ask(web, "/metrics",
+                                       f"Authorization: {who}")
+            self.assertEqual(status, 200)
+            self.assertIn("tributary_collector_up 1", body)
+        self.assertEqual(self.ask(web, "/", "Authorization: Bearer x")[0],
+                         401)
+        self.assertEqual(self.ask(web, "/healthz")[0], 200)
+
+    def test_a_certificate_lets_in(self):
+        web = self.serve(*self.https(
+            "--client-ca", os.path.join(self.server, "ca.pem")))
+        client = self.pki.issue("somebody")
+        self.assertEqual(self.ask(web, "/readyz", client=client)[0], 200)
+        with self.assertRaises(REFUSED):
+            self.ask(web, "/readyz")
+        stranger = Pki(self.path("other"), "another CA").issue("somebody")
+        with self.assertRaises(REFUSED):
+            self.ask(web, "/readyz", client=stranger)
+
+    def serial(self, web):
+        """Of the certificate that is served."""
+        context = ssl.create_default_context(
+            cafile=os.path.join(self.server, "ca.pem"))
+        with context.wrap_socket(web.connect(),
+                                 server_hostname="127.0.0.1") as sock:
+            return sock.getpeercert()["serialNumber"]
+
+    def test_what_is_renewed_is_read_again(self):
+        web = self.serve(*self.https("--token-file", self.token_file))
+        before = self.serial(web)
+        self.pki.issue("web", server=True, alternatives=["IP:127.0.0.1"])
+        with open(self.token_file, "w") as file:
+            file.write(TOKEN[::-1] + "\n")
+        web.signal(signal.SIGHUP)
+        self.until(lambda: self.serial(web) != before, "the new certificate")
+        self.assertEqual(
+            self.ask(web, "/", f"Authorization: Bearer {TOKEN}")[0], 401)
+        bearer = f"Authorization: Bearer {TOKEN[::-1]}"
+        self.assertEqual(self.ask(web, "/", bearer)[0], 200)
+        # Half of a renewal changes nothing; without a signal, too.
+        now = self.serial(web)
+        with open(os.path.join(self.server, "cert.pem"), "w") as file:
+            file.write("broken\n")
+        self.until(lambda: "kept as they were: --https-cert" in web.log(),
+                   "it is told")
+        self.assertEqual(self.serial(web), now)
+        self.assertEqual(self.ask(web, "/", bearer)[0], 200)
+
+    def test_one_that_is_revoked_stays_out(self):
+        client = self.pki.issue("somebody")
+        other = self.pki.issue("another")
+        self.pki.write_crl(self.server)
+        web = self.serve(*self.https(
+            "--client-ca", os.path.join(self.server, "ca.pem"),
+            "--client-crl", os.path.join(self.server, "crl.pem")))
+        self.assertEqual(self.ask(web, "/readyz", client=client)[0], 200)
+        self.pki.revoke(client)
+        self.pki.write_crl(self.server)
+        web.signal(signal.SIGHUP)
+        self.until(lambda: "were read again" in web.log(), "it is read")
+        with self.assertRaises(REFUSED):
+            self.ask(web, "/readyz", client=client)
+        self.assertEqual(self.ask(web, "/readyz", client=other)[0], 200)
+
+    def test_without_them_it_does_not_start(self):
+        for flags, sentence in (
+                ([], "--https-cert"),
+                (self.https(), "--client-ca or --token-file"),
+                (self.https("--token-file", "/nowhere"), "/nowhere"),
+                (["--https-cert", os.path.join(self.server, "cert.pem"),
+                  "--https-key", os.path.join(self.stranger(), "key.pem"),
+                  "--token-file", self.token_file], "key values mismatch")):
+            done = subprocess.run(
+                [os.environ["TRIBUTARY_WEB"], "--connect", "/run/c",
+                 "--listen", "0.0.0.0:0", *flags], env=environment(),
+                capture_output=True, text=True, timeout=60 * SCALE)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(sentence, done.stderr)
+
+    def stranger(self):
+        return self.pki.issue("stranger")
+
+    def test_a_port_that_is_taken_is_told(self):
+        done = subprocess.run(
+            [os.environ["TRIBUTARY_WEB"], "--connect", "/run/c", "--listen",
+             self.web.host], env=environment(), capture_output=True,
+            text=True, timeout=60 * SCALE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"cannot listen at {self.web.host}", done.stderr)
+
+
+@unittest.skipIf(CHROMIUM is None, "chromium is not installed")
+class Browser(WebCase):
+    def test_it_looks_as_it_should(self):
+        """Pictures for people are kept with --keep."""
+        self.producer("near <b>bold</b>")
+        self.session()
+        url = self.web.url + "/?refresh=0"
+        dom, log = browse(self, url, "--dump-dom")
+        self.assertIn("Healthy", dom)
+        self.assertNotIn("<b>bold", dom)
+        # Styles were let in, and nothing else was wanted.
+        self.assertNotIn("Content Security Policy", log)
+        self.assertEqual(self.corner(url, "desktop", 1, "1300,1200"),
+                         (0xf6, 0xf7, 0xf9))
+        self.assertEqual(self.corner(url, "phone", 0, "500,1600"),
+                         (0x0f, 0x12, 0x16))
+
+    def corner(self, url, name, scheme, size):
+        picture = self.path(name + ".png")
+        # Its own profile: the browser before may still be ending.
+        _, log = browse(self, url, f"--screenshot={picture}",
+                        f"--window-size={size}",
+                        f"--blink-settings=preferredColorScheme={scheme}",
+                        name=name)
+        self.assertTrue(os.path.exists(picture), log)
+        return first_pixel(picture)
+
+
+class Page(WebCase):
+    def test_what_is_there_is_on_it(self):
+        self.producer("near")
+        self.relay(self.daemons[0], machine="bus-<1>")
+        consumer = self.session(unique_session_name="lab & co")
+        self.until(lambda: "bus-&lt;1&gt;" in self.web.get("/")[2],
+                   "the machine is there")
+        page = self.web.get("/")[2]
+        self.assertIn("lab &amp; co", page)
+        self.assertIn(f"uid {os.getuid()}", page)
+        self.assertNotIn("bus-<1>", page)
+        self.assertIn("0 machines", self.web.get("/?q=tram")[2])
+        self.assertIn("1 machine,", self.web.get("/?q=BUS")[2])
+        # Words for landmarks, heads for tables.
+        for word in ("<header>", "<main>", "<footer>", "<nav aria-label",
+                     'role="search"', '<label for="q">', 'scope="col"',
+                     'scope="row"', '<html lang="en">'):
+            self.assertIn(word, page)
+        self.assertEqual(re.findall(r"<script|https?://|style=", page), [])
+        consumer.close()
+
+    def test_many_machines_do_not_make_it_long(self):
+        load = subprocess.Popen(
+            [os.environ["TRIBUTARY_LOAD"], "--connect",
+             self.daemons[0].producer_path, "--relays", "300", "--rate", "0",
+             "--duration", "600"], env=environment(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.until(lambda: "301 machines, page 1 of 7" in
+                       self.web.get("/")[2], "all are there", timeout=90)
+            self.assertLess(len(self.web.get("/")[2]), 60000)
+            page = self.web.get("/?page=7")[2]
+            self.assertIn("page 7 of 7", page)
+            self.assertIn("Previous", page)
+        finally:
+            load.terminate()
+            load.wait(60 * SCALE)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
