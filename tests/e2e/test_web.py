@@ -25,6 +25,7 @@ from harness.pki import Pki
 from harness.ports import free_port
 from harness.web import CHROMIUM, Web, browse, first_pixel, parse, read_all
 
+DEPLOY = os.path.join(os.environ["SOURCE_ROOT"], "deploy")
 PROMTOOL = shutil.which("promtool")
 PROMETHEUS = shutil.which("prometheus")
 OPENMETRICS = "Accept: application/openmetrics-text; version=1.0.0"
@@ -145,6 +146,39 @@ class Numbers(WebCase):
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr),
                          (0, "", ""))
+
+    def names(self, text):
+        """Of the metrics in expressions of PromQL."""
+        return {re.sub("_bucket$", "", name) for name in
+                re.findall(r"\b((?:tributary|process)_\w+)", text)}
+
+    def test_examples_ask_for_what_is_there(self):
+        with open(os.path.join(DEPLOY, "tributary-dashboard.json")) as file:
+            panels = json.load(file)["panels"]
+        with open(os.path.join(DEPLOY, "tributary-alerts.yml")) as file:
+            # Summaries and comments are for people.
+            alerts = re.sub(r"#.*|summary:.*", "", file.read())
+        asked = self.names(alerts) | {
+            name for panel in panels for target in panel["targets"]
+            for name in self.names(target["expr"])}
+        self.assertGreater(len(asked), 20)
+        # With TLS, for the certificate; and a folder, for the room in it.
+        self.daemon(
+            producer=["tls://127.0.0.1:0"], consumer=[self.path("far")],
+            flags=["--tls-dir", Pki(self.path("pki")).collector(),
+                   "--trace-dir", self.folder])
+        there = {re.sub(r"(_bucket)?(\{.*)?$", "", series) for series in
+                 self.serve(to=self.path("far")).metrics()}
+        self.assertEqual(asked - there, set())
+
+    @unittest.skipIf(PROMTOOL is None, "promtool is not installed "
+                     "(deploy/install-deps metrics)")
+    def test_promtool_takes_the_alerts(self):
+        done = subprocess.run(
+            [PROMTOOL, "check", "rules",
+             os.path.join(DEPLOY, "tributary-alerts.yml")],
+            capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_openmetrics_is_for_who_asks(self):
         _, headers, body = self.web.get("/metrics", OPENMETRICS)
