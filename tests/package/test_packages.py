@@ -11,6 +11,7 @@ Prints TAP.
 import atexit
 import filecmp
 import functools
+import json
 import os
 import pathlib
 import re
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import imported, tap
+from harness import imported, inspected, tap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIRROR = ["apt-get", "indextargets", "--format", "$(REPO_URI)",
@@ -127,7 +128,8 @@ class Debian:
         needed = {part.split()[0] for path in packages().values()
                   for part in re.split("[,|] *", run(
                       "dpkg-deb", "-f", path, "Depends").strip())
-                  if not part.startswith(("libtributary", "systemd-"))}
+                  if part.split()[0] not in packages() and
+                  not part.startswith("systemd-")}
         self.run("apt-get", "-q", "install", "-y",
                  "--no-install-recommends", *sorted(needed))
 
@@ -173,6 +175,31 @@ class Debian:
         """Units of ours that start by themselves."""
         wants = self.root / "etc/systemd/system"
         return {path.name for path in wants.glob("*.wants/tributary*")}
+
+
+# Of a root and a command: runs it as a container would be.
+IN_IMAGE = r"""
+mount --bind "$0" "$0"
+mount -o remount,bind,ro "$0"
+if touch "$0/x" 2>/dev/null; then exit 1; fi
+mount -t tmpfs -o uid=65534,gid=65534,mode=755 tmpfs "$0/run/perfetto"
+mount --bind "$OUTSIDE" "$0/var/lib/tributary"
+nobody="chroot --userspec=65534:65534"
+trap 'kill $load $daemon' EXIT
+$nobody "$0" "$@" & daemon=$!
+until $nobody "$0" /usr/bin/tributary sessions; do kill -0 $daemon; done
+$nobody "$0" /usr/bin/tributary-load --quiet --producers 3 --rate 8K \
+    --connect /run/perfetto/traced-producer.sock & load=$!
+until $nobody "$0" /usr/bin/tributary sources | grep tributary.load; do
+	kill -0 $load
+done
+$nobody "$0" /usr/bin/tributary record -t 1s \
+    -o /var/lib/tributary/trace.pftrace tributary.load
+kill $load $daemon
+wait $daemon
+echo "ended with $?"
+trap - EXIT
+"""
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -258,6 +285,33 @@ class Packages(unittest.TestCase):
         debian.run("dpkg", "--purge", *names)
         self.assertEqual(debian.files() - without, set())
         self.assertEqual(without - debian.files(), set())
+
+    @unittest.skipIf(shutil.which("umoci") is None, "there is no umoci")
+    def test_4_the_image(self):
+        """As nobody, on a root that is read-only."""
+        first = next(iter(packages().values())).parent
+        images = [folder() / name for name in ("image", "image again")]
+        for image in images:
+            run(ROOT / "deploy/build-image", first, image)
+        self.assertEqual(*((image / "index.json").read_text()
+                           for image in images))
+        size = sum(path.stat().st_size for path in images[0].rglob("*"))
+        print(f"# {size / 1e6:.1f} MB")
+        self.assertLess(size, 30_000_000)
+        bundle = folder() / "bundle"
+        run("umoci", "unpack", "--image", f"{images[0]}:tributary", bundle)
+        outside = folder() / "outside"
+        outside.mkdir()
+        outside.chmod(0o777)
+        process = json.loads((bundle / "config.json").read_text())["process"]
+        self.assertEqual(process["user"], {"uid": 65534, "gid": 65534})
+        said = run("unshare", "--mount", "sh", "-euc", IN_IMAGE,
+                   bundle / "rootfs", *process["args"],
+                   env={**os.environ, "OUTSIDE": str(outside)})
+        self.assertIn("There is no session", said)
+        self.assertIn("ended with 0", said)
+        report = inspected.report(path=str(outside / "trace.pftrace"))
+        self.assertEqual(report["verdict"], "whole")
 
 
 if __name__ == "__main__":
