@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completion in bash and zsh: every flag of every command, and the names that
+"""Completion in bash, zsh and fish: every flag of every command, and the names that
 the collector knows."""
 
 import os
@@ -157,12 +157,43 @@ class Completion(Case):
                                            "--connect", "ssh://nobody", ""),
                              set())
 
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_asks_bash(self):
+        script = self.path("tributary.fish")
+        with open(os.path.join(FOLDER, "tributary.fish.in")) as source, \
+                open(script, "w") as target:
+            target.write(source.read().replace("@bash_dir@/tributary", BASH))
+        os.mkdir(self.path("my-folder"))
+        self.daemon()
+        self.session(unique_session_name="robots")
+        path = os.pathsep.join(map(os.path.dirname, PROGRAMS.values()))
+
+        def complete(line):
+            out = output("fish", "--no-config", "-c",
+                         f"source {script}; complete -C '{line}'",
+                         cwd=self.folder, env=environment(
+                             PATH=f"{path}:{os.environ['PATH']}",
+                             HOME=self.folder, PERFETTO_CONSUMER_SOCK_NAME=
+                             self.daemons[0].address("consumers")))
+            return {word.split("\t")[0] for word in out.splitlines()}
+
+        self.assertEqual(complete("tributary mach"), {"machines"})
+        self.assertEqual(complete("tributary stop ro"), {"robots"})
+        self.assertEqual(complete("tributaryd --log-level=w"),
+                         {"--log-level=warn"})
+        self.assertEqual(complete("tributary record --tls-dir my"),
+                         {"my-folder/"})
+        self.assertEqual(flags(["tributary-relay"]) -
+                         complete("tributary-relay --"), set())
+
     @unittest.skipUnless(shutil.which("meson"), "meson is not there")
     def test_meson_installs_them(self):
         plan = output("meson", "introspect", "--installed",
                       os.environ["BUILD_ROOT"])
         self.assertIn('bash-completion/completions/tributary"', plan)
         self.assertIn("zsh/site-functions/_tributary", plan)
+        for name in PROGRAMS:
+            self.assertIn(f"fish/vendor_completions.d/{name}.fish", plan)
 
 
 if __name__ == "__main__":
