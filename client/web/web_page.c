@@ -633,12 +633,14 @@ static const struct column loss_columns[] = {
 	{ "Cause", false }, { "Packets", true },
 };
 static const struct column refusal_columns[] = {
-	{ "Setting", false }, { "Refused", true },
+	{ "Setting", false }, { "Refused", true }, { "The last one", true },
 };
 
+/* now_ns 0: a table without a column for the last one. */
 static void
 put_counts(FILE *out, const char *id, const char *title,
-    const struct column *columns, metrics_count *const *counts, size_t n)
+    const struct column *columns, metrics_count *const *counts, size_t n,
+    uint64_t now_ns)
 {
 	char text[HUMAN_TEXT_MAX];
 	size_t i;
@@ -647,7 +649,7 @@ put_counts(FILE *out, const char *id, const char *title,
 		return;
 	fprintf(out, "<section aria-labelledby=\"%s\"><h2 id=\"%s\">%s</h2>\n",
 	    id, id, title);
-	begin_table(out, title, columns, 2);
+	begin_table(out, title, columns, now_ns != 0 ? 3 : 2);
 	for (i = 0; i < n && i < WEB_PAGE_ROWS; i++) {
 		if (counts[i]->value == 0)
 			continue;
@@ -655,6 +657,9 @@ put_counts(FILE *out, const char *id, const char *title,
 		    "");
 		put_cell(out, &columns[1], human_count(text,
 		    counts[i]->value));
+		if (now_ns != 0)
+			put_cell(out, &columns[2], time_text_ago(text,
+			    counts[i]->last_ns, now_ns));
 		end_row(out);
 	}
 	end_table(out);
@@ -719,9 +724,10 @@ web_page_print(FILE *out, const struct web_snapshot *s,
 	put_machines(out, s, q);
 	if (s->metrics != NULL) {
 		put_counts(out, "los", "Lost packets", loss_columns,
-		    s->metrics->lost_packets, s->metrics->n_lost_packets);
+		    s->metrics->lost_packets, s->metrics->n_lost_packets, 0);
 		put_counts(out, "ref", "Refusals", refusal_columns,
-		    s->metrics->refused, s->metrics->n_refused);
+		    s->metrics->refused, s->metrics->n_refused,
+		    s->metrics->now_ns);
 	}
 	put_foot(out, s, q, now_s);
 }

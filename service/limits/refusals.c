@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "transport/loop/loop.h"
+
 #define OTHER (REFUSALS - 1)
 
 static const char *const names[REFUSALS] = {
@@ -73,6 +75,7 @@ refusals_count(struct refusals *r, const char *sentence)
 		which = i;
 	}
 	r->n[which]++;
+	r->last_ms[which] = loop_now_ms();
 }
 
 const char *

@@ -1,7 +1,7 @@
 /*
  * refusals: counts what peers were refused, by the setting that did not allow
  * it.  Every sentence of a refusal names its setting, so the sentence is what is
- * counted: it cannot say one thing and the count another.  Pure.
+ * counted: it cannot say one thing and the count another.
  */
 #ifndef SERVICE_LIMITS_REFUSALS_H
 #define SERVICE_LIMITS_REFUSALS_H
@@ -15,6 +15,7 @@
 /* All zero: none. */
 struct refusals {
 	uint64_t n[REFUSALS];
+	uint64_t last_ms[REFUSALS]; /* loop_now_ms() of the last one; 0: none */
 };
 
 /*

@@ -48,15 +48,23 @@ put_by_enum(struct pb_writer *w, uint32_t field,
 }
 
 static void
-put_refused(struct pb_writer *w, const struct refusals *r)
+put_refused(struct pb_writer *w, const struct refusals *r, uint64_t now_ns)
 {
+	const uint64_t now_ms = loop_now_ms();
 	const char *name;
-	size_t i;
+	size_t i, mark;
 
-	for (i = 0; i < REFUSALS; i++)
-		if ((name = refusals_name(i)) != NULL)
-			metric_count_put(w, QueryMetricsReply_refused, name,
-			    r->n[i]);
+	for (i = 0; i < REFUSALS; i++) {
+		if ((name = refusals_name(i)) == NULL)
+			continue;
+		mark = pb_nest_begin(w, QueryMetricsReply_refused);
+		pb_put_string(w, Count_label, name);
+		pb_put_uint(w, Count_value, r->n[i]);
+		if (r->n[i] != 0)
+			pb_put_uint(w, Count_last_ns, now_ns -
+			    (now_ms - r->last_ms[i]) * 1000000u);
+		pb_nest_end(w, mark);
+	}
 }
 
 static void
@@ -191,6 +199,7 @@ control_query_metrics(void *port, struct rpc_call call, const uint8_t *args,
 	struct control *p = port;
 	const struct service *s = p->service;
 	struct pb_writer *w = &p->part;
+	const uint64_t now_ns = control_now_ns();
 
 	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
@@ -198,10 +207,10 @@ control_query_metrics(void *port, struct rpc_call call, const uint8_t *args,
 		return RPC_REJECT;
 	pb_writer_reset(w);
 	pb_put_string(w, QueryMetricsReply_version, TRIBUTARY_VERSION);
-	pb_put_uint(w, QueryMetricsReply_now_ns, control_now_ns());
+	pb_put_uint(w, QueryMetricsReply_now_ns, now_ns);
 	pb_put_uint(w, QueryMetricsReply_producers, s->n_producers);
 	pb_put_uint(w, QueryMetricsReply_data_sources, s->n_data_sources);
-	put_refused(w, &s->refusals);
+	put_refused(w, &s->refusals, now_ns);
 	put_links(w, s);
 	put_machines(w, s);
 	put_sessions(w, s);

@@ -197,6 +197,31 @@ machines_are_found_by_name_and_state(void **state)
 }
 
 static void
+the_last_refusal_is_told(void **state)
+{
+	Tributary__QueryMetricsReply metrics =
+	    TRIBUTARY__QUERY_METRICS_REPLY__INIT;
+	Tributary__QueryMetricsReply__Count refusal =
+	    TRIBUTARY__QUERY_METRICS_REPLY__COUNT__INIT, *at = &refusal;
+	struct web_snapshot s = { .metrics = &metrics };
+	char label[] = "limits.max_sessions", *text;
+	struct web_query q;
+
+	refusal.label = label;
+	refusal.value = 7;
+	refusal.last_ns = UINT64_C(1799999970) * 1000000000;
+	metrics.now_ns = UINT64_C(1800000000) * 1000000000;
+	metrics.refused = &at;
+	metrics.n_refused = 1;
+	web_query_init(&q);
+	text = print(&s, &q);
+	assert_non_null(strstr(text, ">limits.max_sessions<"));
+	assert_non_null(strstr(text, "data-head=\"The last one\""));
+	assert_non_null(strstr(text, ">30.0 s<"));
+	free(text);
+}
+
+static void
 health_comes_first_and_refreshing_can_be_stopped(void **state)
 {
 	struct web_snapshot s = { .why = "nobody <listens> there" };
@@ -260,6 +285,7 @@ main(void)
 		cmocka_unit_test(machines_are_found_by_name_and_state),
 		cmocka_unit_test(
 		    health_comes_first_and_refreshing_can_be_stopped),
+		cmocka_unit_test(the_last_refusal_is_told),
 		cmocka_unit_test(the_fastest_talkers_come_first),
 	};
 

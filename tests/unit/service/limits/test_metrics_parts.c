@@ -11,7 +11,7 @@
 static uint64_t
 counted(const char *sentence, const char *name)
 {
-	struct refusals r = { { 0 } };
+	struct refusals r = { .n = { 0 } };
 	uint64_t sum = 0, of_name = 0;
 	size_t i;
 
@@ -21,6 +21,7 @@ counted(const char *sentence, const char *name)
 		if (refusals_name(i) != NULL &&
 		    strcmp(refusals_name(i), name) == 0)
 			of_name = r.n[i];
+		assert_true((r.last_ms[i] != 0) == (r.n[i] != 0));
 	}
 	assert_int_equal(sum, 1);
 	return of_name;

@@ -106,6 +106,7 @@ a_refusal_is_counted_by_its_setting(void **state)
 	struct ports *p = *state;
 	struct client c, consumer;
 	metrics *m;
+	size_t i;
 
 	p->settings.limits.max_sessions = 0;
 	client_open(&consumer, p, CONSUMER);
@@ -115,6 +116,13 @@ a_refusal_is_counted_by_its_setting(void **state)
 	m = ask(&c);
 	assert_int_equal(OF(m, refused, "limits.max_sessions"), 2);
 	assert_int_equal(OF(m, refused, "other"), 0);
+	for (i = 0; i < m->n_refused; i++) {
+		assert_int_equal(m->refused[i]->has_last_ns,
+		    m->refused[i]->value != 0);
+		if (m->refused[i]->has_last_ns)
+			assert_true(m->refused[i]->last_ns <= m->now_ns &&
+			    m->refused[i]->last_ns + 60000000000u > m->now_ns);
+	}
 	done(m);
 	client_close(&consumer);
 	client_close(&c);
