@@ -11,6 +11,7 @@ Prints TAP.
 import atexit
 import filecmp
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -312,6 +313,38 @@ class Packages(unittest.TestCase):
         self.assertIn("ended with 0", said)
         report = inspected.report(path=str(outside / "trace.pftrace"))
         self.assertEqual(report["verdict"], "whole")
+
+    def test_5_the_bill_of_materials(self):
+        first = next(iter(packages().values())).parent
+        text = run(ROOT / "deploy/make-sbom", first)
+        self.assertEqual(run(ROOT / "deploy/make-sbom", first), text)
+        bill = json.loads(text)
+        self.assertEqual((bill["spdxVersion"], bill["dataLicense"],
+                          bill["SPDXID"]),
+                         ("SPDX-2.3", "CC0-1.0", "SPDXRef-DOCUMENT"))
+        entries = {p["SPDXID"]: p for p in bill["packages"]}
+        self.assertEqual(len(entries), len(bill["packages"]))
+        for name in entries:
+            self.assertRegex(name, r"^SPDXRef-[A-Za-z0-9.-]+$")
+        described, pairs = set(), set()
+        for relation in bill["relationships"]:
+            one, other = (relation["spdxElementId"],
+                          relation["relatedSpdxElement"])
+            self.assertIn(other, entries)
+            if relation["relationshipType"] == "DESCRIBES":
+                described.add(entries[other]["name"])
+            else:
+                pairs.add((entries[one]["name"], entries[other]["name"]))
+        self.assertEqual(described, set(packages()))
+        # As `ldd` of them says.
+        self.assertLessEqual({("tributaryd", "libssl3"),
+                              ("tributary-upload", "libcurl4"),
+                              ("libssl3", "libc6"),
+                              ("libtributary-dev", "libtributary0")}, pairs)
+        for name, path in packages().items():
+            entry = entries[f"SPDXRef-Package-{name}"]
+            self.assertEqual(entry["checksums"][0]["checksumValue"],
+                             hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 if __name__ == "__main__":
