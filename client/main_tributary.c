@@ -19,6 +19,7 @@
 #include "client/show/top.h"
 #include "client/tunnel/connect.h"
 #include "client/tunnel/forward.h"
+#include "client/ui/ui.h"
 #include "protos/nearest.h"
 #include "protos/plain_text.h"
 #include "transport/base/log.h"
@@ -51,6 +52,7 @@ static const struct command commands[] = {
 	    "list the recordings of the settings; start, stop, cut them" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "top", top_main, "watch sessions, machines and producers" },
+	{ "ui", ui_main, "let Perfetto's UI in a browser record" },
 	{ "archive", archive_main,
 	    "keep an archive of segments: reindex, verify, du, pin, rm, "
 	    "export" },

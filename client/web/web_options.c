@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@ static const char help[] =
     "Serves a page about a collector: healthy or not and why, recordings,\n"
     "sessions, machines, losses (/), its numbers for Prometheus (/metrics), and\n"
     "/healthz and /readyz for orchestrators. It is a consumer of the collector as\n"
-    "tributary is, and sees what its user may see. It changes nothing.\n"
+    "tributary is, and sees what its user may see. Without --traced it changes\n"
+    "nothing.\n"
     "\n"
     "      --listen HOST:PORT  default: " WEB_LISTEN "\n"
     "      --https-cert FILE, --https-key FILE\n"
@@ -27,6 +29,11 @@ static const char help[] =
     "      --name NAME   a name of this host, as browsers have it in the address\n"
     "                    line; may be given several times. Requests for any other\n"
     "                    host are refused\n"
+    "      --traced      let Perfetto's UI record (\"Record new trace\", target\n"
+    "                    WebSocket): /traced carries the consumer protocol, so who\n"
+    "                    reaches it may do what the user of tributary-web may\n"
+    "      --origin ORIGIN  let pages of it record, beside those of\n"
+    "                    https://ui.perfetto.dev; may be given several times\n"
     "      --no-seccomp  do not confine its system calls\n"
     "      --log-level LEVEL  error, warn, info or debug\n"
     "      --version\n"
@@ -54,6 +61,23 @@ take_name(void *options, const struct flag *flag, const char *value, char *err,
 		return FAILURE(err, err_size, "--name takes a name without "
 		    "scheme and port: collector.example.net");
 	o->names[o->n_names++] = value;
+	return 0;
+}
+
+static int
+take_origin(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct web_options *o = options;
+	const char *host = strstr(value, "://");
+
+	if (o->n_origins == WEB_ORIGINS_MAX)
+		return FAILURE(err, err_size, "--origin: no more than %u",
+		    WEB_ORIGINS_MAX);
+	if (host == NULL || host[3] == '\0' || strchr(host + 3, '/') != NULL)
+		return FAILURE(err, err_size, "--origin takes scheme, host and "
+		    "port of a page's address: https://ui.example.net");
+	o->origins[o->n_origins++] = value;
 	return 0;
 }
 
@@ -88,7 +112,9 @@ static const struct flag table[] = {
 	{ "log-level", FLAG_VALUE, .take = take_level },
 	{ "name", FLAG_VALUE, .take = take_name },
 	{ "no-seccomp", FLAG_BOOL, AT(no_seccomp) },
+	{ "origin", FLAG_VALUE, .take = take_origin },
 	{ "token-file", FLAG_TEXT, AT(token_file) },
+	{ "traced", FLAG_BOOL, AT(traced) },
 	{ .name = "version", .kind = FLAG_VERSION },
 	{ .name = NULL },
 };
@@ -119,6 +145,24 @@ web_options_parse(struct web_options *o, int argc, char **argv)
 	if (o->line.connect == NULL)
 		o->line.connect = addr_default_consumer();
 	return -1;
+}
+
+bool
+web_options_lets_record(const struct web_options *o, const char *origin)
+{
+	static const char *const perfetto[] = { "https://ui.perfetto.dev",
+		"http://localhost:10000", "http://127.0.0.1:10000" };
+	size_t i;
+
+	if (origin == NULL)
+		return false;
+	for (i = 0; i < sizeof(perfetto) / sizeof(perfetto[0]); i++)
+		if (strcasecmp(origin, perfetto[i]) == 0)
+			return true;
+	for (i = 0; i < o->n_origins; i++)
+		if (strcasecmp(origin, o->origins[i]) == 0)
+			return true;
+	return false;
 }
 
 /* ---- the token ---- */
@@ -213,6 +257,9 @@ web_options_check(struct web_options *o, char *err, size_t err_size)
 	if (o->client_crl != NULL && o->client_ca == NULL)
 		return FAILURE(err, err_size, "--client-crl names certificates "
 		    "of clients that are revoked, which takes --client-ca");
+	if (o->n_origins > 0 && !o->traced)
+		return FAILURE(err, err_size, "--origin says whose pages may "
+		    "record, which takes --traced");
 	if (!o->local && o->https_cert == NULL)
 		return FAILURE(err, err_size, "other machines can reach %s: "
 		    "give --https-cert and --https-key, or listen at "

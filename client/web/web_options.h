@@ -24,6 +24,8 @@
 /* The port is that which Perfetto's UI looks for a recorder at. */
 #define WEB_LISTEN "127.0.0.1:8037"
 
+#define WEB_ORIGINS_MAX 16u
+
 /* Addresses of the name that it listens at. */
 #define WEB_ADDRESSES_MAX 8u
 
@@ -36,6 +38,9 @@ struct web_options {
 	const char *token_file;   /* NULL: none */
 	const char *names[WEB_HOSTS_MAX]; /* --name: of this host, for Host */
 	size_t n_names;
+	bool traced; /* who may ask may also record, through /traced */
+	const char *origins[WEB_ORIGINS_MAX]; /* --origin: beside Perfetto's */
+	size_t n_origins;
 	bool no_seccomp;
 	enum log_level log_level;
 	/* Set by web_options_check(). */
@@ -52,6 +57,12 @@ int web_options_parse(struct web_options *o, int argc, char **argv) MUST_CHECK;
 /* Resolves names.  -1 with a sentence. */
 int web_options_check(struct web_options *o, char *err, size_t err_size)
     MUST_CHECK;
+/*
+ * Whether pages of this origin may record: those of Perfetto's UI, as its
+ * websocket_bridge has them, and those of --origin.  NULL: none is told, which
+ * no browser does.
+ */
+bool web_options_lets_record(const struct web_options *o, const char *origin);
 /* Reads the token of a file.  -1 with a sentence: out is undefined. */
 int web_options_read_token(const char *path, char out[WEB_TOKEN_MAX], char *err,
     size_t err_size) MUST_CHECK;

@@ -19,7 +19,9 @@
 #include "client/web/web_routes.h"
 #include "client/web/web_secrets.h"
 #include "client/web/web_snapshot.h"
+#include "client/web/web_socket.h"
 #include "client/web/web_source.h"
+#include "client/web/web_traced.h"
 #include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/connect/listener.h"
@@ -40,6 +42,8 @@
 #define QUERY_PARTS    16
 #define STATUSES       16u
 #define STATUS_HEADER_TOO_LARGE 431
+/* Bytes that are read at a time. */
+#define READ_BYTES     32768u
 #define REALM          "Basic realm=\"tributary-web\", charset=\"UTF-8\""
 
 /* A connection, from the time when it was taken in; its opaque user data. */
@@ -62,6 +66,7 @@ struct answer {
 	const char *type;
 	char *body; /* owned; NULL: none */
 	size_t len, sent;
+	struct web_socket *socket; /* NULL: it is no WebSocket */
 };
 
 /* Connections between the loop, which accepts, and the thread. */
@@ -74,6 +79,7 @@ struct web_server {
 	const struct web_options *options;
 	struct web_source *source;
 	struct web_secrets *secrets;
+	struct web_traced *traced; /* NULL: without --traced */
 	struct listener *listener;
 	struct lws_context *context;
 	struct lws_vhost *host; /* the context's */
@@ -464,30 +470,56 @@ has_body(struct lws *wsi)
 	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
 }
 
+/* The headers that say who asks; NULL: there is none. */
+struct who {
+	char space[3][VALUE_MAX];
+	const char *host, *origin, *authorization;
+	bool too_long;
+};
+
+static void
+read_who(struct lws *wsi, struct who *w)
+{
+	w->too_long = false;
+	w->host = header(wsi, WSI_TOKEN_HOST, w->space[0], &w->too_long);
+	w->origin = header(wsi, WSI_TOKEN_ORIGIN, w->space[1], &w->too_long);
+	w->authorization = header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION,
+	    w->space[2], &w->too_long);
+}
+
+/* Whether the request is for this server, told truly.  Else it is refused. */
+static bool
+is_for_us(struct web_server *s, struct answer *a, const struct who *w)
+{
+	if (w->too_long)
+		(void)refuse(s, a, STATUS_HEADER_TOO_LARGE,
+		    "A header is too long.");
+	else if (!web_hosts_has(&s->hosts, w->host))
+		(void)refuse(s, a, HTTP_STATUS_FORBIDDEN, "This server does "
+		    "not answer for that host: its names are given by --name.");
+	else
+		return true;
+	return false;
+}
+
 static int
 take_request(struct web_server *s, struct lws *wsi, struct answer *a,
     const char *path)
 {
-	char host[VALUE_MAX], origin[VALUE_MAX], who[VALUE_MAX];
 	char accept[VALUE_MAX];
-	const char *h, *o, *w, *form, *token;
-	bool too_long = false, get;
+	const char *form, *token;
+	struct who who;
+	bool get;
 
 	forget(a);
 	a->wsi = wsi;
 	a->head_only = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
 	get = lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0;
-	h = header(wsi, WSI_TOKEN_HOST, host, &too_long);
-	o = header(wsi, WSI_TOKEN_ORIGIN, origin, &too_long);
-	w = header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, who, &too_long);
-	form = header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, &too_long);
-	if (too_long)
-		return refuse(s, a, STATUS_HEADER_TOO_LARGE,
-		    "A header is too long.");
-	if (!web_hosts_has(&s->hosts, h))
-		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "This server does "
-		    "not answer for that host: its names are given by --name.");
-	if (!web_hosts_is_origin(&s->hosts, o))
+	read_who(wsi, &who);
+	form = header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, &who.too_long);
+	if (!is_for_us(s, a, &who))
+		return -1;
+	if (!web_hosts_is_origin(&s->hosts, who.origin))
 		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
 		    "sites may not ask this server.");
 	if (!get && !a->head_only)
@@ -499,7 +531,7 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	a->route = web_routes_find(path);
 	token = web_secrets_token(s->secrets);
 	if (token[0] != '\0' && (a->route == NULL || !a->route->is_open) &&
-	    !web_authorized(token, w))
+	    !web_authorized(token, who.authorization))
 		return refuse(s, a, HTTP_STATUS_UNAUTHORIZED,
 		    "This takes a token.");
 	if (a->route == NULL)
@@ -509,6 +541,58 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	read_query(wsi, &a->asked.query);
 	a->since_ms = loop_now_ms() - WEB_FRESH_MS;
 	return answer(s, a);
+}
+
+/* ---- WebSockets ---- */
+
+/* Perfetto's UI, and what speaks as it does: they change what is recorded. */
+static int
+take_upgrade(struct web_server *s, struct lws *wsi)
+{
+	/* The library has no memory for one yet. */
+	struct answer refusal = { .wsi = wsi }, *a = &refusal;
+	const char *p, *token = web_secrets_token(s->secrets);
+	char path[VALUE_MAX];
+	struct who who;
+
+	read_who(wsi, &who);
+	p = header(wsi, WSI_TOKEN_GET_URI, path, &who.too_long);
+	if (!is_for_us(s, a, &who))
+		return -1;
+	if (s->traced == NULL || p == NULL || strcmp(p, "/traced") != 0)
+		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "WebSockets are at "
+		    "/traced alone, where tributary-web runs with --traced.");
+	if (!web_options_lets_record(s->options, who.origin))
+		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of this "
+		    "origin may not record: --origin lets others do so.");
+	if (token[0] != '\0' && !web_authorized(token, who.authorization))
+		return refuse(s, a, HTTP_STATUS_UNAUTHORIZED,
+		    "This takes a token.");
+	set_idle(s, lws_get_opaque_user_data(wsi), false);
+	return 0;
+}
+
+static int
+begin_socket(struct web_server *s, struct lws *wsi, struct answer *a)
+{
+	int fd = web_traced_open(s->traced);
+
+	if (fd < 0) {
+		log_warn("a recorder is refused: there are %u connections to "
+		    "the collector, or no descriptors", WEB_TRACED_MAX);
+		return -1;
+	}
+	a->socket = web_socket_new(wsi, s->host, fd);
+	return a->socket == NULL ? -1 : 0;
+}
+
+static void
+end_socket(struct answer *a)
+{
+	if (a != NULL && a->socket != NULL)
+		web_socket_closed(a->socket);
+	if (a != NULL)
+		a->socket = NULL;
 }
 
 static int
@@ -591,9 +675,19 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 		if (a != NULL)
 			forget(a);
 		return 0;
-	/* There are no WebSockets, and no bodies. */
 	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-	case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
+		return take_upgrade(s, wsi);
+	case LWS_CALLBACK_ESTABLISHED:
+		return begin_socket(s, wsi, a);
+	case LWS_CALLBACK_RECEIVE:
+		return web_socket_received(a->socket, in, len);
+	case LWS_CALLBACK_SERVER_WRITEABLE:
+		return a->socket == NULL ? 0 : web_socket_writable(a->socket);
+	case LWS_CALLBACK_CLOSED:
+	case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
+		end_socket(a);
+		return 0;
+	/* There are no bodies. */
 	case LWS_CALLBACK_HTTP_BODY:
 	case LWS_CALLBACK_HTTP_BODY_COMPLETION:
 		return -1;
@@ -601,8 +695,16 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 	return 0;
 }
 
+static int
+near_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
+    void *in, size_t len)
+{
+	return web_socket_near_callback(wsi, (int)reason, user, in, len);
+}
+
 static const struct lws_protocols protocols[] = {
 	{ "http-only", callback, sizeof(struct answer), 0, 0, NULL, 0 },
+	{ WEB_SOCKET_NEAR, near_callback, WEB_SOCKET_NEAR_USER, 0, 0, NULL, 0 },
 	{ NULL, NULL, 0, 0, 0, NULL, 0 },
 };
 
@@ -629,8 +731,10 @@ set_up(struct lws_context_creation_info *info, struct web_server *s)
 	info->user = s;
 	info->server_string = "tributary-web";
 	info->max_http_header_data = HEAD_BYTES;
+	info->pt_serv_buf_size = READ_BYTES;
 	info->max_http_header_pool = WEB_CONNECTIONS_MAX;
-	info->fd_limit_per_thread = WEB_CONNECTIONS_MAX + LEAVING_MAX + 24;
+	info->fd_limit_per_thread = WEB_CONNECTIONS_MAX + LEAVING_MAX +
+	    WEB_TRACED_MAX + 24;
 	info->timeout_secs = STEP_SECONDS;
 	info->timeout_secs_ah_idle = HEAD_SECONDS;
 	info->keepalive_timeout = IDLE_SECONDS;
@@ -740,7 +844,12 @@ web_server_new(struct loop *l, const struct web_options *o,
 	LIST_INIT(&s->waiting);
 	TAILQ_INIT(&s->idle);
 	pthread_mutex_init(&s->lock, NULL);
-	s->secrets = web_secrets_new(o, err, err_size);
+	if (o->traced)
+		s->traced = web_traced_new(l, &o->collector, &o->line.how);
+	if (o->traced && s->traced == NULL)
+		snprintf(err, err_size, "no memory");
+	else
+		s->secrets = web_secrets_new(o, err, err_size);
 	if (s->secrets != NULL && start_library(s, err, err_size) == 0 &&
 	    start_listening(s, err, err_size) == 0)
 		return s;
@@ -809,6 +918,7 @@ web_server_free(struct web_server *s)
 		lws_context_destroy(s->context);
 	while (s->n_new > 0)
 		close(s->new_fds[--s->n_new]);
+	web_traced_free(s->traced);
 	web_secrets_free(s->secrets);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

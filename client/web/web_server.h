@@ -2,8 +2,9 @@
  * web_server: HTTP, by libwebsockets, on a thread of its own.  Connections are
  * accepted by the loop, and handed to that thread.
  *
- * GET and HEAD only, one answer a request, made from a snapshot of the
- * collector's answers (web_source.h); a request that finds none waits for it.
+ * GET and HEAD, one answer a request, made from a snapshot of the collector's
+ * answers (web_source.h); a request that finds none waits for it.  WebSockets at
+ * /traced, with --traced, whose bytes go to the collector (web_socket.h).
  * Requests for other hosts, of pages of other sites, with bodies, or without the
  * token are refused.  Connections that take their time are closed.
  */

@@ -3,6 +3,8 @@
 send it does no harm."""
 
 import base64
+import functools
+import http.server
 import json
 import os
 import re
@@ -13,23 +15,43 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import unittest
 import urllib.parse
 import urllib.request
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE
+from harness.consumer import Consumer, config, join_slices
 from harness.daemon import environment
 from harness.loop import SCALE
 from harness.pki import Pki
 from harness.ports import free_port
-from harness.web import CHROMIUM, Web, browse, first_pixel, parse, read_all
+from harness.trace import Trace
+from harness.web import (CHROMIUM, SERVES, Web, WebSocket, browse, first_pixel, parse,
+                         read_all)
 
 DEPLOY = os.path.join(os.environ["SOURCE_ROOT"], "deploy")
 PROMTOOL = shutil.which("promtool")
 PROMETHEUS = shutil.which("prometheus")
 OPENMETRICS = "Accept: application/openmetrics-text; version=1.0.0"
 TOKEN = "0123456789abcdef0123456789abcdef"
+# Binds the consumer port, and shows the names of its methods.
+BROWSER_PAGE = """<!DOCTYPE html><title>page</title><pre id=out></pre><script>
+const ws = new WebSocket("ws://127.0.0.1:%d/traced");
+ws.binaryType = "arraybuffer";
+ws.onopen = () => {
+  const name = new TextEncoder().encode("ConsumerPort");
+  const inner = [10, name.length, ...name];
+  const frame = [16, 1, 26, inner.length, ...inner];
+  ws.send(new Uint8Array([frame.length, 0, 0, 0, ...frame]));
+};
+ws.onmessage = (e) => {
+  document.getElementById("out").textContent +=
+      new TextDecoder().decode(e.data);
+};
+</script>
+"""
 # A handshake that failed: an alert, a reset, or an answer without a status.
 REFUSED = (ssl.SSLError, ConnectionError, IndexError)
 
@@ -226,6 +248,160 @@ class Numbers(WebCase):
         finally:
             process.terminate()
             process.wait(60 * SCALE)
+
+
+class Recording(WebCase):
+    """/traced, as Perfetto's UI speaks there."""
+
+    flags = ("--traced", "--origin", "http://127.0.0.1:1")
+
+    def dial(self, **options):
+        return Consumer(self.loop, WebSocket(self.web, **options))
+
+    def assert_has(self, trace, count):
+        numbers, = trace.numbers().values()
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + count)))
+
+    def test_a_session_as_the_ui_has_it(self):
+        producer = self.producer("near")
+        consumer = self.dial()
+        consumer.enable(config(TEST_SOURCE, size_kb=8192))
+        producer.wait_started()
+        # More than any buffer on the way holds.
+        writer = producer.writer()
+        for _ in range(10):
+            writer.number(400, size=1000)
+        self.assertTrue(consumer.stats().buffer_stats)
+        # kPerfettoCmd, kTraceStop: flush_flags.h.
+        consumer.flush(flags=(2 << 4) | 2)
+        self.assertFalse(consumer.stop().error)
+        self.assert_has(consumer.read(), 4000)
+        consumer.close()
+        self.until(lambda: self.web.metrics()[
+            'tributary_connections{port="consumer"}'] == 1,
+            "the collector is told that it has gone")
+
+    def test_a_reader_that_rests_gets_everything_later(self):
+        producer = self.producer("near")
+        consumer = self.dial()
+        consumer.enable(config(TEST_SOURCE, size_kb=16384))
+        producer.wait_started()
+        writer = producer.writer()
+        for _ in range(10):
+            writer.number(400, size=2000)
+        self.assertFalse(consumer.stop().error)
+        consumer.pause()
+        call = consumer.call("ReadBuffers")
+        # Others are served meanwhile, by both programs.
+        other = self.dial()
+        self.assertEqual(self.web.get("/readyz")[0], 200)
+        self.assertFalse(call.ended())
+        consumer.resume()
+        consumer.finish(call)
+        self.assert_has(Trace(join_slices(call.replies)), 4000)
+        other.close()
+
+    def test_tributary_ui_is_this_for_a_person(self):
+        folder = os.path.dirname(os.environ["TRIBUTARY_WEB"])
+        env = {**environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
+        ui = subprocess.Popen(
+            [os.environ["TRIBUTARY"], "ui", "--connect",
+             self.daemons[0].consumer_path, "--listen", "127.0.0.1:0"],
+            env=env, stderr=subprocess.PIPE, text=True)
+        lines = iter(ui.stderr.readline, "")
+        try:
+            self.assertIn("https://ui.perfetto.dev/#!/record", next(lines))
+            self.web.port = next(int(found[2]) for found in
+                                 map(SERVES.search, lines) if found)
+            self.web.host = f"127.0.0.1:{self.web.port}"
+            self.dial().close()
+        finally:
+            ui.send_signal(signal.SIGINT)
+            self.assertEqual(ui.wait(60 * SCALE), 0)
+            ui.stderr.close()
+        env["PATH"] = self.folder
+        done = subprocess.run([os.environ["TRIBUTARY"], "ui"], env=env,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no tributary-web in PATH", done.stderr)
+
+    @unittest.skipIf(CHROMIUM is None, "chromium is not installed "
+                     "(deploy/install-deps chromium)")
+    def test_a_browser_is_let_in(self):
+        page = self.path("page")
+        os.mkdir(page)
+        with open(os.path.join(page, "index.html"), "w") as file:
+            file.write(BROWSER_PAGE % self.web.port)
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), functools.partial(
+                http.server.SimpleHTTPRequestHandler, directory=page))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        origin = f"http://127.0.0.1:{server.server_port}"
+        self.web = self.serve("--traced", "--origin", origin)
+        with open(os.path.join(page, "index.html"), "w") as file:
+            file.write(BROWSER_PAGE % self.web.port)
+        dom, _ = browse(self, origin + "/", "--dump-dom",
+                        "--virtual-time-budget=20000")
+        self.assertIn("EnableTracing", dom)
+
+    def test_who_may_not_is_told_why(self):
+        for origin in (None, "null", "https://evil.example",
+                       "https://ui.perfetto.dev.evil.example",
+                       "http://ui.perfetto.dev", self.web.url):
+            refused = WebSocket(self.web, origin=origin)
+            self.assertEqual(refused.status, 403, origin)
+            self.assertIn(b"--origin", refused.refusal)
+        for path in ("/", "/traced/", "/adb", "/healthz"):
+            self.assertEqual(WebSocket(self.web, path=path).status, 404, path)
+        for origin in ("https://ui.perfetto.dev", "http://127.0.0.1:10000",
+                       "http://127.0.0.1:1"):
+            allowed = WebSocket(self.web, origin=origin)
+            self.assertEqual(allowed.status, 101, origin)
+            allowed.close()
+        shut = self.serve()
+        refused = WebSocket(shut)
+        self.assertEqual(refused.status, 404)
+        self.assertIn(b"--traced", refused.refusal)
+
+    def test_there_is_a_most_and_room_again(self):
+        some = [WebSocket(self.web) for _ in range(64)]
+        one = WebSocket(self.web)
+        # Closed at once, or not opened at all.
+        self.assertEqual(read_all(one._sock), b"")
+        for each in some:
+            each.close()
+        def there_is_room():
+            try:
+                self.dial().close()
+                return True
+            except AssertionError:
+                return False
+        self.until(there_is_room, "there is room again")
+
+    def test_a_collector_that_goes_ends_it(self):
+        consumer = self.dial()
+        self.daemons[0].stop()
+        consumer.wait_closed()
+        self.assertEqual(consumer.sock.why[0], 1001)
+        self.assertIn("cannot be reached", WebSocket(self.web).closing()[1])
+
+    def test_what_is_no_binary_message_ends_it(self):
+        text = WebSocket(self.web)
+        text.send(b"hello", WebSocket.TEXT)
+        self.assertEqual(text.closing()[0], 1003)
+        for junk in (b"\x82\x05hello", b"\xf2\x85\0\0\0\0hello",
+                     b"\x82\xff\xff" + b"\0" * 11, bytes(range(256)) * 20):
+            broken = WebSocket(self.web)
+            broken._sock.sendall(junk)
+            broken._sock.shutdown(socket.SHUT_WR)
+            read_all(broken._sock)
+        # Not a frame of the protocol: the collector hangs up.
+        frame = WebSocket(self.web)
+        frame.send(b"\xff" * 100)
+        self.assertEqual(frame.closing()[0], 1001)
+        self.dial().close()
 
 
 class Strangers(WebCase):

@@ -28,10 +28,10 @@ def listeners(path):
 def connect(address):
     """A connected socket; address as tributaryd's log writes it.
 
-    A tls.Address, and only such a one, is shaken hands with; a socket is
-    connected already.
+    A tls.Address, and only such a one, is shaken hands with; a socket, or what
+    acts as one, is connected already.
     """
-    if isinstance(address, socket.socket):
+    if not isinstance(address, str):
         return address
     folder = getattr(address, "folder", None)
     address = address.removeprefix("tls://")

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import zlib
 
@@ -60,6 +61,97 @@ class Web(Program):
         assert status == 200, body
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
                 for line in body.splitlines() if not line.startswith("#")}
+
+
+class WebSocket:
+    """A WebSocket of a browser, as a socket: what is sent is a binary message,
+    what is received are the bytes of messages."""
+
+    family = socket.AF_INET
+    TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
+
+    def __init__(self, web, origin="https://ui.perfetto.dev", path="/traced"):
+        self._sock = web.connect()
+        lines = [f"GET {path} HTTP/1.1", f"Host: {web.host}",
+                 "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13",
+                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
+        if origin is not None:
+            lines.append(f"Origin: {origin}")
+        self._sock.sendall("".join(f"{line}\r\n" for line in
+                                   [*lines, ""]).encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            byte = self._sock.recv(1)
+            if not byte:
+                break
+            head += byte
+        self.status = int(head.split()[1]) if head else None
+        self.refusal = b"" if self.status == 101 else read_all(self._sock)
+        self.why = None     # (code, text) of its closing message
+        self._in = bytearray()
+
+    def fileno(self):
+        return self._sock.fileno()
+
+    def setblocking(self, blocking):
+        self._sock.setblocking(blocking)
+
+    def close(self):
+        self._sock.close()
+
+    def send(self, data, kind=BINARY):
+        """All of it, in one message."""
+        n = len(data)
+        length = bytes([0x80 | n]) if n < 126 else (
+            b"\xfe" + struct.pack(">H", n) if n < 65536 else
+            b"\xff" + struct.pack(">Q", n))
+        self._sock.setblocking(True)
+        # Masked with zeros: as good as any to who unmasks.
+        self._sock.sendall(bytes([0x80 | kind]) + length + bytes(4) + data)
+        self._sock.setblocking(False)
+        return n
+
+    def _message(self):
+        """(kind, payload) of the next whole one, or None."""
+        if len(self._in) < 2:
+            return None
+        kind, n, at = self._in[0] & 15, self._in[1] & 127, 2
+        if n >= 126:
+            at = 4 if n == 126 else 10
+            if len(self._in) < at:
+                return None
+            n = int.from_bytes(self._in[2:at], "big")
+        if len(self._in) < at + n:
+            return None
+        payload = bytes(self._in[at:at + n])
+        del self._in[:at + n]
+        return kind, payload
+
+    def closing(self):
+        """Reads to the end; (code, text) of the closing message, or None."""
+        self._sock.setblocking(True)
+        while self.why is None:
+            try:
+                if not self.recvmsg(65536)[0]:
+                    break
+            except BlockingIOError:
+                pass
+        return self.why
+
+    def recvmsg(self, size, _=0):
+        data = self._sock.recv(size)
+        self._in += data
+        out = b""
+        while (message := self._message()) is not None:
+            if message[0] == self.CLOSE:
+                self.why = (int.from_bytes(message[1][:2], "big"),
+                            message[1][2:].decode())
+                return out, [], 0, None
+            out += message[1]
+        if data and not out:
+            raise BlockingIOError
+        return out, [], 0, None
 
 
 def read_all(sock):

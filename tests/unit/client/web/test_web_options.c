@@ -146,6 +146,25 @@ it_listens_on_tcp_alone(void **state)
 	assert_int_equal(CHECK(&o, "--listen", "127.0.0.1:99999"), -1);
 }
 
+static void
+pages_of_perfettos_ui_and_those_named_may_record(void **state)
+{
+	char *words[] = { (char *)"tributary-web", (char *)"--traced",
+		(char *)"--origin", (char *)"https://ui.example.net", NULL };
+	struct web_options o;
+
+	assert_int_equal(web_options_parse(&o, 4, words), -1);
+	assert_true(o.traced);
+	assert_true(web_options_lets_record(&o, "https://ui.perfetto.dev"));
+	assert_true(web_options_lets_record(&o, "HTTPS://UI.example.net"));
+	assert_false(web_options_lets_record(&o, "https://ui.example.net:81"));
+	assert_false(web_options_lets_record(&o, "https://ui.perfetto.dev.x"));
+	assert_false(web_options_lets_record(&o, "null"));
+	assert_false(web_options_lets_record(&o, NULL));
+	words[3] = (char *)"ui.example.net";
+	assert_int_equal(web_options_parse(&o, 4, words), 1);
+}
+
 int
 main(void)
 {
@@ -156,6 +175,8 @@ main(void)
 		cmocka_unit_test(halves_of_tls_are_refused),
 		cmocka_unit_test(a_token_is_secret_and_long),
 		cmocka_unit_test(it_listens_on_tcp_alone),
+		cmocka_unit_test(
+		    pages_of_perfettos_ui_and_those_named_may_record),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
