@@ -22,7 +22,8 @@ import sys
 import tempfile
 import unittest
 
-from harness import imported, inspected, tap
+from harness import imported, inspected, tap, vm
+from peers import folder as peers_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIRROR = ["apt-get", "indextargets", "--format", "$(REPO_URI)",
@@ -114,7 +115,7 @@ class Debian:
                       if re.search("/debian/?$", line))
         # With what the tests of the packages compile and link with.
         run("debootstrap", "--variant=minbase",
-            "--include=systemd,gcc,libc6-dev,pkgconf", "bookworm",
+            "--include=systemd-sysv,gcc,libc6-dev,pkgconf", "bookworm",
             self.root, mirror)
         (self.root / "debs").mkdir()
         # Whoever needs a proxy or keys for a mirror has them in these.
@@ -201,6 +202,31 @@ wait $daemon
 echo "ended with $?"
 trap - EXIT
 """
+
+
+CONFIG = """buffers { size_kb: 1024 }
+data_sources { config { name: "linux.process_stats" process_stats_config {
+scan_all_processes_on_start: true } } }
+duration_ms: 2000"""
+
+
+def add_perfetto(root):
+    """Perfetto's units, and its programs with the libraries that they want."""
+    shutil.copytree(os.path.join(peers_folder(), "perfetto"),
+                    root / "opt/perfetto", symlinks=True)
+    # The folder of the cache is its user's alone.
+    (root / "opt/perfetto").chmod(0o755)
+    for name in ("usr/sbin/traced", "usr/sbin/traced_probes",
+                 "usr/bin/perfetto"):
+        path = root / name
+        path.write_text('#!/bin/sh\nexec /opt/perfetto/run '
+                        f'{path.name} "$@"\n')
+        path.chmod(0o755)
+    for unit in (root / "opt").rglob("traced*.service"):
+        shutil.copy(unit, root / "usr/lib/systemd/system")
+    with open(root / "etc/group", "a") as file:
+        file.write("perfetto:x:998:\n")
+    shutil.copy(ROOT / "debian/tests/units", root / "debs")
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -345,6 +371,65 @@ class Packages(unittest.TestCase):
             entry = entries[f"SPDXRef-Package-{name}"]
             self.assertEqual(entry["checksums"][0]["checksumValue"],
                              hashlib.sha256(path.read_bytes()).hexdigest())
+
+    @unittest.skipIf(vm.unavailable() is not None, vm.unavailable())
+    @unittest.skipUnless(vm.has_perfetto(), "Perfetto's programs are not here")
+    def test_6_the_way_over_from_perfetto(self):
+        """docs/packages.md, in an emulated machine: systemd, the units of
+        Debian's package perfetto and its programs."""
+        debian = Debian()
+        add_perfetto(debian.root)
+        for path in packages().values():
+            shutil.copy(path, debian.root / "debs")
+        disk = folder() / "disk"
+        run("mkfs.ext4", "-q", "-d", debian.root, disk, "3G")
+        with tempfile.TemporaryDirectory(prefix="trib-vm") as payload:
+            machine = vm.WithSystemd(payload, disk=str(disk))
+        self.addCleanup(machine.stop)
+
+        def state(*units):
+            return machine.output("systemctl is-active " + " ".join(units))[
+                1].decode().split()
+
+        ours = ["tributaryd.socket", "tributaryd-consumer.socket",
+                "tributaryd.service"]
+        theirs = ["traced.service", "traced-probes.service"]
+
+        def record():
+            """By Perfetto's own command, from whoever has the sockets."""
+            machine.run("perfetto --txt -c /tmp/config -o /tmp/trace")
+            (count,), = imported.sql(
+                machine.read("/tmp/trace"),
+                "select count(*) from process where pid > 0")
+            self.assertGreater(count, 2)
+
+        machine.put("/tmp/config", CONFIG)
+        machine.run("systemctl start traced traced-probes")
+        self.assertEqual(state(*theirs), ["active"] * 2)
+        record()
+        # Without a word to traced: it has to make way.
+        machine.run("dpkg -i /debs/*.deb")
+        self.assertEqual(state(*ours, "tributary-probes.service"),
+                         ["active"] * 4)
+        self.assertEqual(state(*theirs), ["inactive"] * 2)
+        self.assertEqual(machine.run(
+            "stat -c '%a %G' /run/perfetto/*").split("\n")[:2],
+            ["660 tributary-record", "666 root"])
+        record()
+        machine.run("/debs/units")
+        # The way back, and over once more.
+        machine.run("systemctl start traced traced-probes")
+        self.assertEqual(state(*ours), ["inactive"] * 3)
+        self.assertEqual(state(*theirs), ["active"] * 2)
+        record()
+        machine.run("systemctl start tributaryd.socket "
+                    "tributaryd-consumer.socket")
+        self.assertEqual(state(*ours[:2]), ["active"] * 2)
+        self.assertEqual(state(*theirs), ["inactive"] * 2)
+        record()
+        machine.run("dpkg --purge " + " ".join(packages()))
+        self.assertEqual(machine.run(
+            "systemctl --no-legend list-units --all 'tributary*'"), "")
 
 
 if __name__ == "__main__":

@@ -377,11 +377,12 @@ ExecStart=/bin/sh -c 'exec sh <>/dev/control >&0'
 
 class WithSystemd(Machine):
     """A small Debian, whose first process is systemd.  payload: a folder that
-    is copied over its root.  What is written to its disk is forgotten."""
+    is copied over its root; disk: the path of another Debian.  What is written
+    to its disk is forgotten."""
 
     disk_options = ",snapshot=on"
 
-    def __init__(self, payload):
+    def __init__(self, payload, disk=None):
         units = os.path.join(payload, "etc/systemd/system")
         wants = os.path.join(units, "multi-user.target.wants")
         os.makedirs(wants)
@@ -393,8 +394,8 @@ class WithSystemd(Machine):
         with open(os.path.join(payload, "etc/machine-id"), "w") as file:
             file.write("0123456789abcdef0123456789abcdef\n")
         os.chmod(payload, 0o755)
-        super().__init__(files={"/payload": payload}, disk=_debian(),
-                         memory=1024)
+        super().__init__(files={"/payload": payload},
+                         disk=disk or _debian(), memory=1024)
 
 
 def _debian():
