@@ -35,7 +35,13 @@ upload_queue_sent(struct upload_queue *q, int64_t id)
 	q->failures = 0;
 	q->until_ms = 0;
 	q->told = S3_OK;
-	pass(q, id);
+	/*
+	 * More failures than one segment has: the store was away, and those
+	 * that were passed meanwhile are the oldest.  Once in a sweep, as it may
+	 * be several segments after all.
+	 */
+	pass(q, failures > UPLOAD_QUEUE_TRIES && !q->went_back ? 0 : id);
+	q->went_back = q->went_back || failures > UPLOAD_QUEUE_TRIES;
 	return failures;
 }
 
@@ -86,6 +92,7 @@ upload_queue_swept(struct upload_queue *q, uint64_t now_ms, uint32_t random)
 {
 	if (q->sweep_ms != 0)
 		return;
+	q->went_back = false;
 	if (!q->has_failed) {
 		q->bad_sweeps = 0;
 		q->cursor = 0;

@@ -5,7 +5,8 @@
  * The queue itself is the catalogue, asked for segments that the store has not
  * got, by rising id.  Here is a cursor in it: it moves behind a segment that was
  * sent or failed for a reason of its own, so no segment holds up others, and
- * goes back to the begin after a pause when any failed.  Memory is constant.
+ * goes back to the begin after a pause when any failed, and at once when the
+ * store is back after an outage.  Memory is constant.
  * Pure: the caller brings clock and random numbers.
  */
 #ifndef CLIENT_UPLOAD_UPLOAD_QUEUE_H
@@ -32,7 +33,8 @@ struct upload_queue {
 
 	int64_t cursor;
 	unsigned tries;       /* of the segment behind it that ended badly */
-	bool has_failed;      /* a segment, since the cursor was at 0 */
+	bool has_failed;      /* a segment, in this sweep */
+	bool went_back;       /* to the oldest, in this sweep */
 	unsigned bad_sweeps;  /* with such segments, in a row */
 	uint64_t sweep_ms;    /* the cursor goes to 0 then; 0: not set */
 	int64_t told_id;      /* failures up to this id were logged */

@@ -122,6 +122,29 @@ a_segment_that_always_fails_does_not_hold_up_others(void **state)
 }
 
 static void
+after_an_outage_the_oldest_are_next_once_in_a_sweep(void **state)
+{
+	struct upload_queue q = new_queue();
+	unsigned i;
+
+	for (i = 0; i < UPLOAD_QUEUE_TRIES; i++)
+		store_fails(&q, 5, S3_BUSY, NOW);
+	store_fails(&q, 6, S3_BUSY, NOW);
+	assert_int_equal(upload_queue_cursor(&q, NOW), 5);
+	upload_queue_sent(&q, 6);
+	assert_int_equal(upload_queue_cursor(&q, NOW), 0);
+	upload_queue_sent(&q, 5);
+
+	/* Two that the store never takes do not hold up the others for good. */
+	for (i = 0; i < 2 * UPLOAD_QUEUE_TRIES; i++)
+		store_fails(&q, 7 + i / UPLOAD_QUEUE_TRIES, S3_BUSY, NOW);
+	upload_queue_sent(&q, 9);
+	assert_int_equal(upload_queue_cursor(&q, NOW), 9);
+	upload_queue_swept(&q, NOW, 0);
+	assert_int_equal(upload_queue_cursor(&q, NOW + 60000), 0);
+}
+
+static void
 a_segment_that_fails_is_told_again_after_an_hour(void **state)
 {
 	struct upload_queue q = new_queue();
@@ -155,6 +178,8 @@ main(void)
 		cmocka_unit_test(
 		    pauses_of_the_store_double_and_end_with_a_success),
 		cmocka_unit_test(the_store_chooses_a_longer_pause),
+		cmocka_unit_test(
+		    after_an_outage_the_oldest_are_next_once_in_a_sweep),
 		cmocka_unit_test(a_denial_is_told_once_and_tried_slowly),
 		cmocka_unit_test(
 		    a_segment_that_always_fails_does_not_hold_up_others),
