@@ -235,7 +235,7 @@ class Packages(unittest.TestCase):
         """Elsewhere, at another time of day, with another umask."""
         if "TRIBUTARY_PACKAGES" in os.environ:
             self.skipTest("none is built")
-        elsewhere = folder() / "another place"
+        elsewhere = folder() / "another-place"
         elsewhere.mkdir()
         old = os.umask(0o077)
         try:
