@@ -25,7 +25,7 @@ struct service;
  * Pace of a walk that has time: few producers in a turn, whose answers are
  * taken, and others' input beside them, before the next turn asks more.
  */
-#define PRODUCER_WALK_PACED   64u
+#define PRODUCER_WALK_PACED   32u
 #define PRODUCER_WALK_PACE_MS 20u
 /* Producers with nothing to do that count as one with something. */
 #define PRODUCER_WALK_SKIPS 16u
