@@ -16,7 +16,14 @@ static const char help[] =
     "The UI looks for it at ws://127.0.0.1:8037/traced. Whoever can connect to\n"
     "that port of this machine may record as you may.\n"
     "\n"
-    "It is " PROGRAM " --traced, and takes its flags; see " PROGRAM " --help.\n";
+    "      --connect ADDR  the collector: /path, tls://host:port, ssh://host/path\n"
+    "      --listen HOST:PORT  where something else has port 8037; the UI then has\n"
+    "                    to be told the address\n"
+    "      --origin ORIGIN  let pages of an own copy of the UI record\n"
+    "  -h, --help\n"
+    "\n"
+    "It is " PROGRAM " --traced, and takes its other flags, too; see " PROGRAM "\n"
+    "--help.\n";
 
 static int
 run(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include "protos/link.pb-c.h"
 #include "service/ingest/commit.h"
 #include "service/ingest/losses.h"
+#include "service/ingest/quota.h"
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
 #include "service/session/cut.h"
@@ -20,6 +21,7 @@
 #include "transport/buffer/trace_buffer.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
+#define LINK_LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA
 /* Time-out of each step of the end, when the daemon itself is ending. */
 #define SHUTDOWN_TIMEOUT_MS 1000u
 /* Time-out of each step where the consumer is gone, or discards the data. */
@@ -224,6 +226,18 @@ check_all_stopped(struct session *s)
 		finish_disable(s);
 }
 
+/*
+ * For a source that did not acknowledge the stop, the loss of what a relay may
+ * hold: only that comes behind the last data.
+ */
+static void
+mark_unacknowledged(struct ds_instance *i)
+{
+	if (i->producer->linked)
+		losses_unknown(i, quota_is_held(i->producer) ?
+		    LINK_LOSS_OF_QUOTA : LINK_LOSS_OF_CUT);
+}
+
 static void
 stop_timeout_cb(void *arg)
 {
@@ -234,12 +248,8 @@ stop_timeout_cb(void *arg)
 	s->holds_end = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
-		/*
-		 * Unknown: what the relay still holds.  Only the acknowledgement
-		 * comes behind the last data.
-		 */
-		if (i->state == INSTANCE_STOPPING && i->producer->linked)
-			losses_unknown(i, LINK_LOSS_OF_CUT);
+		if (i->state == INSTANCE_STOPPING)
+			mark_unacknowledged(i);
 		instance_give_up(i);
 	}
 	s->holds_end = false;
