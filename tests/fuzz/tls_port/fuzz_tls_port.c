@@ -159,6 +159,7 @@ open_doors(void)
 		.control = &f.stage.ports[STAGE_CONTROL],
 		.link = &f.stage.ports[STAGE_LINK],
 		.heap = &f.stage.service->heap,
+		.refusals = &f.stage.service->refusals,
 	};
 	size_t i;
 
