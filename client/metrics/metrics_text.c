@@ -40,8 +40,8 @@ static const struct family families[] = {
 	    COUNTER, WHOLE, EACH(connections_accepted, "port") },
 	{ "tributary_connections_cut_off", "Connections that the collector "
 	    "ended.", COUNTER, WHOLE, EACH(connections_cut_off, "cause") },
-	{ "tributary_refused", "Connections, producers, data sources, "
-	    "sessions and sequences that were refused, by the setting.",
+	{ "tributary_refused", "Connections, producers, data sources and "
+	    "sessions that were refused, by the setting.",
 	    COUNTER, WHOLE, EACH(refused, "limit") },
 	{ "tributary_tls_handshakes_failed", "TLS handshakes that failed.",
 	    COUNTER, WHOLE, ONE(metrics_reply, tls_handshakes_failed) },

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -284,6 +285,8 @@ refuse(struct web_server *s, struct answer *a, unsigned status,
 {
 	a->status = status;
 	a->type = "text/plain; charset=utf-8";
+	/* Idle from now on: others may have its place. */
+	set_idle(s, lws_get_opaque_user_data(a->wsi), true);
 	if (asprintf(&a->body, "%s\n", why) < 0) {
 		a->body = NULL;
 		return -1;
@@ -547,7 +550,7 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 
 /* Perfetto's UI, and what speaks as it does: they change what is recorded. */
 static int
-take_upgrade(struct web_server *s, struct lws *wsi)
+take_upgrade(struct web_server *s, struct lws *wsi, const char *to)
 {
 	/* The library has no memory for one yet. */
 	struct answer refusal = { .wsi = wsi }, *a = &refusal;
@@ -559,7 +562,8 @@ take_upgrade(struct web_server *s, struct lws *wsi)
 	p = header(wsi, WSI_TOKEN_GET_URI, path, &who.too_long);
 	if (!is_for_us(s, a, &who))
 		return -1;
-	if (s->traced == NULL || p == NULL || strcmp(p, "/traced") != 0)
+	if (s->traced == NULL || p == NULL || strcmp(p, "/traced") != 0 ||
+	    strcasecmp(to, "websocket") != 0)
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "WebSockets are at "
 		    "/traced alone, where tributary-web runs with --traced.");
 	if (!web_options_lets_record(s->options, who.origin))
@@ -676,11 +680,12 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 			forget(a);
 		return 0;
 	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-		return take_upgrade(s, wsi);
+		return take_upgrade(s, wsi, in);
 	case LWS_CALLBACK_ESTABLISHED:
 		return begin_socket(s, wsi, a);
 	case LWS_CALLBACK_RECEIVE:
-		return web_socket_received(a->socket, in, len);
+		return a->socket == NULL ? -1 :
+		    web_socket_received(a->socket, in, len);
 	case LWS_CALLBACK_SERVER_WRITEABLE:
 		return a->socket == NULL ? 0 : web_socket_writable(a->socket);
 	case LWS_CALLBACK_CLOSED:

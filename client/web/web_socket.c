@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#define REST_BYTES 16384u
 
 /* Bytes on their way to one side. */
 struct piece {
@@ -17,21 +20,27 @@ struct web_socket {
 	struct piece to_ws, to_near;
 };
 
-/* Keeps what `from` said until `to` takes it.  -1: it cannot be kept. */
+/*
+ * Holds what `from` (NULL: it has ended) said until `to` takes it, if that is
+ * there still.  -1: no memory.
+ */
 static int
 keep(struct piece *p, struct lws *from, struct lws *to, const void *data,
     size_t len)
 {
 	unsigned char *grown;
 
+	if (to == NULL)
+		return 0;
 	/* More may come of what was read before the flow stopped. */
 	grown = realloc(p->bytes, LWS_PRE + p->len + len);
-	if (to == NULL || grown == NULL)
+	if (grown == NULL)
 		return -1;
 	memcpy(grown + LWS_PRE + p->len, data, len);
 	p->bytes = grown;
 	p->len += len;
-	lws_rx_flow_control(from, 0);
+	if (from != NULL)
+		lws_rx_flow_control(from, 0);
 	lws_callback_on_writable(to);
 	return 0;
 }
@@ -67,9 +76,26 @@ drop_if_over(struct web_socket *s)
 
 /* ---- the local side ---- */
 
+/*
+ * Takes what is left in the socket, which the library closes as soon as the
+ * other end has: a socket's buffer at most.
+ */
+static void
+take_rest(struct web_socket *s)
+{
+	char bytes[REST_BYTES];
+	ssize_t n;
+
+	while (s->ws != NULL && (n = recv(lws_get_socket_fd(s->near), bytes,
+	    sizeof(bytes), MSG_DONTWAIT)) > 0)
+		if (keep(&s->to_ws, NULL, s->ws, bytes, (size_t)n) != 0)
+			return;
+}
+
 static int
 near_closed(struct web_socket *s)
 {
+	take_rest(s);
 	s->near = NULL;
 	/* First goes what it said last. */
 	if (s->ws != NULL)
@@ -146,9 +172,14 @@ web_socket_writable(struct web_socket *s)
 	static const char why[] = "the collector has closed the connection, or "
 	    "cannot be reached";
 
+	bool wrote = s->to_ws.bytes != NULL;
+
 	if (hand_over(&s->to_ws, s->ws, s->near, LWS_WRITE_BINARY) != 0)
 		return -1;
-	if (s->near != NULL)
+	/* The end comes once all is with the kernel. */
+	if (s->near == NULL && wrote)
+		lws_callback_on_writable(s->ws);
+	if (s->near != NULL || wrote)
 		return 0;
 	lws_close_reason(s->ws, LWS_CLOSE_STATUS_GOINGAWAY,
 	    (unsigned char *)why, sizeof(why) - 1);

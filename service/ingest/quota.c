@@ -253,7 +253,6 @@ refuse_sequence(struct producer *p, const char *limit)
 	if (p->quota->machine != NULL)
 		p->quota->machine->refused_sequences++;
 	p->service->counters.sequences_refused++;
-	refusals_count(&p->service->refusals, limit);
 	log_limited(&p->service->refused_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "machine %u: a sequence of producer %u refused: %s is reached",
 	    p->machine->id, p->id, limit);

@@ -35,9 +35,7 @@ static const char *const names[REFUSALS] = {
 	"quota.each_machine.max_connections",
 	"quota.each_machine.max_data_sources",
 	"quota.each_machine.max_producers",
-	"quota.each_machine.max_sequences",
 	"quota.each_producer.max_data_sources",
-	"quota.each_producer.max_sequences",
 	[OTHER] = "other",
 };
 

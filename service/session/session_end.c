@@ -264,9 +264,12 @@ stop_one(struct ds_instance *i)
 {
 	instance_stop(i);
 	/* The flush has waited for its producer long enough. */
-	if (i->producer->state == PRODUCER_CUT &&
-	    i->session->final_flush == FINAL_FLUSH_FAILED)
-		instance_give_up(i);
+	if (i->producer->state != PRODUCER_CUT ||
+	    i->session->final_flush != FINAL_FLUSH_FAILED)
+		return;
+	if (i->state == INSTANCE_STOPPING)
+		mark_unacknowledged(i);
+	instance_give_up(i);
 }
 
 static bool

@@ -387,6 +387,41 @@ class Recording(WebCase):
         self.assertEqual(consumer.sock.why[0], 1001)
         self.assertIn("cannot be reached", WebSocket(self.web).closing()[1])
 
+    def test_a_last_word_reaches_one_that_rests(self):
+        """The collector ends a connection behind much that it has said."""
+        producer = self.producer("near")
+        consumer = self.dial()
+        consumer.enable(config(TEST_SOURCE, size_kb=4096))
+        producer.wait_started()
+        for _ in range(10):
+            producer.writer().number(100, size=1000)
+        self.assertFalse(consumer.stop().error)
+        consumer.pause()
+        call = consumer.call("ReadBuffers")
+        # Behind it what the collector hangs up for.
+        consumer.send_raw(b"\xff" * 100)
+        self.until(lambda: "closed: sent a frame over" in
+                   self.daemons[0].log(), "it has hung up")
+        consumer.resume()
+        consumer.wait_closed()
+        # How much it had said by then is its own affair.
+        self.assertTrue(call.replies)
+        self.assertEqual(consumer.sock.why[0], 1001)
+
+    def test_who_closes_at_once_and_no_other_protocol(self):
+        for _ in range(20):
+            hasty = WebSocket(self.web)
+            hasty.send(bytes([18, 0, 0, 0]) + b"\x10\x01\x1a\x0e\x0a\x0c"
+                       b"ConsumerPort")
+            hasty.close()
+        answer = self.web.raw((
+            f"GET /traced HTTP/1.1\r\nHost: {self.web.host}\r\n"
+            "Origin: https://ui.perfetto.dev\r\nConnection: Upgrade, "
+            "HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: "
+            "AAMAAABkAAQAAP__\r\n\r\n").encode())
+        self.assertNotIn(b" 101 ", answer[:20])
+        self.dial().close()
+
     def test_what_is_no_binary_message_ends_it(self):
         text = WebSocket(self.web)
         text.send(b"hello", WebSocket.TEXT)
