@@ -85,19 +85,10 @@ static int
 take_level(void *options, const struct flag *flag, const char *value,
     char *err, size_t err_size)
 {
-	static const char *const words[] = {
-		[LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARN] = "warn",
-		[LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug",
-	};
 	struct web_options *o = options;
-	size_t i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (words[i] != NULL && strcmp(words[i], value) == 0) {
-			o->log_level = (enum log_level)i;
-			return 0;
-		}
-	}
+	if (log_level_parse(value, &o->log_level) == 0)
+		return 0;
 	return FAILURE(err, err_size, "--log-level takes error, warn, info or "
 	    "debug");
 }
