@@ -227,15 +227,16 @@ check_all_stopped(struct session *s)
 }
 
 /*
- * For a source that did not acknowledge the stop, the loss of what a relay may
- * hold: only that comes behind the last data.
+ * A source that did not acknowledge the stop is told as a loss where a relay may
+ * hold data of it: only that comes behind the last data.
  */
 static void
-mark_unacknowledged(struct ds_instance *i)
+give_up(struct ds_instance *i)
 {
-	if (i->producer->linked)
+	if (i->state == INSTANCE_STOPPING && i->producer->linked)
 		losses_unknown(i, quota_is_held(i->producer) ?
 		    LINK_LOSS_OF_QUOTA : LINK_LOSS_OF_CUT);
+	instance_give_up(i);
 }
 
 static void
@@ -248,9 +249,7 @@ stop_timeout_cb(void *arg)
 	s->holds_end = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
-		if (i->state == INSTANCE_STOPPING)
-			mark_unacknowledged(i);
-		instance_give_up(i);
+		give_up(i);
 	}
 	s->holds_end = false;
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
@@ -264,12 +263,9 @@ stop_one(struct ds_instance *i)
 {
 	instance_stop(i);
 	/* The flush has waited for its producer long enough. */
-	if (i->producer->state != PRODUCER_CUT ||
-	    i->session->final_flush != FINAL_FLUSH_FAILED)
-		return;
-	if (i->state == INSTANCE_STOPPING)
-		mark_unacknowledged(i);
-	instance_give_up(i);
+	if (i->producer->state == PRODUCER_CUT &&
+	    i->session->final_flush == FINAL_FLUSH_FAILED)
+		give_up(i);
 }
 
 static bool
