@@ -3,7 +3,6 @@
  */
 #include <curl/curl.h>
 #include <errno.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,19 +96,14 @@ read_store(const struct upload_options *o, const struct upload_settings *s)
 	return rc == 0 ? 0 : EXIT_COULD_NOT;
 }
 
-/*
- * The C library loads the modules that find addresses now, as no memory becomes
- * executable later.
- */
 static void
-load_name_services(const struct s3_place *place)
+load_resolver(const struct s3_place *place)
 {
-	struct addrinfo *found = NULL;
 	const char *host = strstr(place->base, "://") + 3;
 	char *name = strndup(host, strcspn(host, ":/"));
 
-	if (name != NULL && getaddrinfo(name, NULL, NULL, &found) == 0)
-		freeaddrinfo(found);
+	if (name != NULL)
+		sandbox_load_resolver(name);
 	free(name);
 }
 
@@ -122,14 +116,9 @@ confine(const struct upload_settings *s, char *err, size_t err_size)
 		return -1;
 	if (!s->seccomp)
 		return 0;
-	load_name_services(&s->place);
-	if (sandbox_system_calls(SANDBOX_INTERNET_AND_DATABASE, &filtered, err,
-		err_size) != 0)
-		return -1;
-	if (!filtered)
-		log_warn("this build has a sanitizer, which needs system calls "
-		    "that seccomp would refuse: no filter");
-	return 0;
+	load_resolver(&s->place);
+	return sandbox_system_calls(SANDBOX_INTERNET_AND_DATABASE, &filtered,
+	    err, err_size);
 }
 
 static int

@@ -1,7 +1,6 @@
 /*
  * tributary-web: a page about a collector, and its numbers for Prometheus.
  */
-#include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,19 +71,6 @@ watch(struct program *p, char *err, size_t err_size)
 	return 0;
 }
 
-/*
- * The C library loads the modules that find addresses now, as no memory becomes
- * executable later.
- */
-static void
-load_name_services(const struct addr *collector)
-{
-	struct addrinfo *found = NULL;
-
-	if (getaddrinfo(collector->host, NULL, NULL, &found) == 0)
-		freeaddrinfo(found);
-}
-
 /* Once it listens. */
 static int
 confine(const struct web_options *o, char *err, size_t err_size)
@@ -103,7 +89,7 @@ confine(const struct web_options *o, char *err, size_t err_size)
 		return 0;
 	case ADDR_TCP:
 	case ADDR_TLS:
-		load_name_services(&o->collector);
+		sandbox_load_resolver(o->collector.host);
 		also = SANDBOX_INTERNET;
 		break;
 	case ADDR_VSOCK:
@@ -112,12 +98,7 @@ confine(const struct web_options *o, char *err, size_t err_size)
 	case ADDR_UNIX:
 		break;
 	}
-	if (sandbox_system_calls(also, &filtered, err, err_size) != 0)
-		return -1;
-	if (!filtered)
-		log_warn("this build has a sanitizer, which needs system calls "
-		    "that seccomp would refuse: no filter");
-	return 0;
+	return sandbox_system_calls(also, &filtered, err, err_size);
 }
 
 static int

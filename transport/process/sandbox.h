@@ -53,14 +53,20 @@ enum sandbox_also {
 };
 
 /*
+ * Has the C library load the modules that find the addresses of this host,
+ * before sandbox_system_calls(): no memory becomes executable later.
+ */
+void sandbox_load_resolver(const char *host);
+
+/*
  * From now on the process, its threads and its children gain no privileges
  * (no_new_privs) and may only do the system calls that a collector needs, or
  * these and some more (seccomp).  Calls that an attacker would want (execve,
  * ptrace, mount, bpf, modules, ...) kill the process; any other call fails with
  * EPERM.  Sockets that are open already work; new ones are UNIX sockets, unless
  * `also` allows others, and no memory becomes executable.  *filtered false: a
- * build with a sanitizer, which needs more calls; it gets no_new_privs alone.
- * -1 with a sentence.
+ * build with a sanitizer, which needs more calls; it gets no_new_privs alone,
+ * and the log says so.  -1 with a sentence.
  */
 int sandbox_system_calls(enum sandbox_also also, bool *filtered, char *err,
     size_t err_size) MUST_CHECK;
