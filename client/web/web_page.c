@@ -147,15 +147,11 @@ rate_text(char out[TEXT_MAX], double bytes)
 	return out;
 }
 
+/* The rate of the i-th in the answer. */
 static double
-rate_of(const struct web_rates *r, uint64_t id)
+rate_at(const struct web_rates *r, size_t i)
 {
-	size_t i;
-
-	for (i = 0; i < r->n; i++)
-		if (r->all[i].id == id)
-			return r->all[i].bytes;
-	return -1;
+	return i < r->n ? r->all[i] : -1;
 }
 
 /* ---- health and numbers ---- */
@@ -410,8 +406,8 @@ put_sessions(FILE *out, const struct web_snapshot *s)
 	begin_table(out, "Sessions", session_columns,
 	    sizeof(session_columns) / sizeof(session_columns[0]));
 	for (i = 0; i < r->n_sessions && i < WEB_PAGE_ROWS; i++)
-		put_session(out, r->sessions[i], rate_of(&s->session_rates,
-		    r->sessions[i]->id), r->now_ns);
+		put_session(out, r->sessions[i], rate_at(&s->session_rates,
+		    i), r->now_ns);
 	end_table(out);
 	if (r->n_sessions > WEB_PAGE_ROWS)
 		fprintf(out, "<p class=\"dim\">and %zu more: tributary "
@@ -554,8 +550,8 @@ put_machines(FILE *out, const struct web_snapshot *s,
 		if (!is_found(r->machines[i], q->search) || at++ < first)
 			continue;
 		shown++;
-		put_machine(out, r->machines[i], rate_of(&s->machine_rates,
-		    r->machines[i]->id), r->now_ns);
+		put_machine(out, r->machines[i], rate_at(&s->machine_rates,
+		    i), r->now_ns);
 	}
 	end_table(out);
 	put_pager(out, q, page, found);
@@ -592,12 +588,12 @@ insert(const struct web_rates *r, size_t *top, size_t n, size_t i)
 
 	if (n == WEB_PAGE_TALKERS) {
 		at--;
-		if (r->all[i].bytes <= r->all[top[at]].bytes)
+		if (r->all[i] <= r->all[top[at]])
 			return n;
 	} else {
 		n++;
 	}
-	for (; at > 0 && r->all[top[at - 1]].bytes < r->all[i].bytes; at--)
+	for (; at > 0 && r->all[top[at - 1]] < r->all[i]; at--)
 		top[at] = top[at - 1];
 	top[at] = i;
 	return n;
@@ -612,7 +608,7 @@ put_talkers(FILE *out, const struct web_snapshot *s)
 	if (s->producers == NULL)
 		return;
 	for (i = 0; i < r->n && i < s->producers->n_producers; i++)
-		if (r->all[i].bytes > 0)
+		if (r->all[i] > 0)
 			n = insert(r, top, n, i);
 	if (n == 0)
 		return;
@@ -622,7 +618,7 @@ put_talkers(FILE *out, const struct web_snapshot *s)
 	    sizeof(talker_columns) / sizeof(talker_columns[0]));
 	for (i = 0; i < n; i++)
 		put_talker(out, s->producers->producers[top[i]],
-		    r->all[top[i]].bytes);
+		    r->all[top[i]]);
 	end_table(out);
 	fputs("</section>\n", out);
 }

@@ -21,15 +21,13 @@ struct Tributary__QuerySessionsReply;
 
 #define WEB_WHY_MAX 512
 
-/* Bytes per second of a session, machine or producer; < 0: not known yet. */
-struct web_rate {
-	uint64_t id;
-	double bytes;
-};
-
+/*
+ * Bytes per second of sessions, machines or producers, in the order of the
+ * answer; < 0: not known yet.
+ */
 struct web_rates {
-	struct web_rate *all; /* owned; in the order of the answer */
-	size_t n;
+	double *all; /* owned */
+	size_t n;    /* 0: there was no memory for them */
 };
 
 struct web_snapshot {

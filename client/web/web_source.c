@@ -67,8 +67,7 @@ take_rates(struct web_rates *to, struct top_counts *kept,
 		return;
 	for (i = 0; i < n; i++) {
 		r = top_counts_note(kept, &next, counts[i]);
-		to->all[i].id = counts[i].id;
-		to->all[i].bytes = r.known ? r.bytes : -1;
+		to->all[i] = r.known ? r.bytes : -1;
 	}
 	to->n = n;
 	top_counts_keep(kept, &next);

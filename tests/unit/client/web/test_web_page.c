@@ -63,7 +63,7 @@ text_of_peers_is_escaped_everywhere(void **state)
 	Tributary__RecordingState *recording_at = &recording;
 	Tributary__MachineState *machine_at = &machine;
 	Tributary__ProducerState *producer_at = &producer;
-	struct web_rate rate = { .id = 1, .bytes = 1000 };
+	double rate = 1000;
 	struct web_snapshot s = { .metrics = &metrics, .sessions = &sessions,
 		.recordings = &recordings, .machines = &machines,
 		.producers = &producers, .producer_rates = { &rate, 1 } };
@@ -109,7 +109,7 @@ text_of_peers_is_escaped_everywhere(void **state)
 struct crowd {
 	Tributary__QueryMachinesReply reply;
 	Tributary__MachineState all[CROWD], *at[CROWD];
-	struct web_rate rates[CROWD];
+	double rates[CROWD];
 	char names[CROWD][8];
 	struct web_snapshot snapshot;
 };
@@ -131,7 +131,7 @@ crowd_new(void)
 		    TRIBUTARY__MACHINE_STATE__STATE__CUT :
 		    TRIBUTARY__MACHINE_STATE__STATE__CONNECTED;
 		c->at[i] = &c->all[i];
-		c->rates[i] = (struct web_rate){ .id = i + 1, .bytes = 1 };
+		c->rates[i] = 1;
 	}
 	c->reply.machines = c->at;
 	c->reply.n_machines = CROWD;
@@ -250,7 +250,7 @@ the_fastest_talkers_come_first(void **state)
 	Tributary__QueryProducersReply producers =
 	    TRIBUTARY__QUERY_PRODUCERS_REPLY__INIT;
 	static Tributary__ProducerState all[30], *at[30];
-	static struct web_rate rates[30];
+	static double rates[30];
 	struct web_snapshot s = { .producers = &producers,
 		.producer_rates = { rates, 30 } };
 	static char names[30][8];
@@ -263,7 +263,7 @@ the_fastest_talkers_come_first(void **state)
 		snprintf(names[i], sizeof(names[i]), "p-%zu", i);
 		all[i].name = names[i];
 		at[i] = &all[i];
-		rates[i].bytes = (double)(i * 7 % 30) - 1;
+		rates[i] = (double)(i * 7 % 30) - 1;
 	}
 	producers.producers = at;
 	producers.n_producers = 30;
