@@ -3,7 +3,6 @@
 send it does no harm."""
 
 import base64
-import functools
 import http.server
 import json
 import os
@@ -36,8 +35,9 @@ PROMTOOL = shutil.which("promtool")
 PROMETHEUS = shutil.which("prometheus")
 OPENMETRICS = "Accept: application/openmetrics-text; version=1.0.0"
 TOKEN = "0123456789abcdef0123456789abcdef"
-# Binds the consumer port, and shows the names of its methods.
-BROWSER_PAGE = """<!DOCTYPE html><title>page</title><pre id=out></pre><script>
+# Binds the consumer port, and reports the names of its methods; the page is loaded
+# once they have come, as a picture is a part of it.
+BROWSER_PAGE = """<!DOCTYPE html><title>page</title><img src="/reported"><script>
 const ws = new WebSocket("ws://127.0.0.1:%d/traced");
 ws.binaryType = "arraybuffer";
 ws.onopen = () => {
@@ -46,12 +46,44 @@ ws.onopen = () => {
   const frame = [16, 1, 26, inner.length, ...inner];
   ws.send(new Uint8Array([frame.length, 0, 0, 0, ...frame]));
 };
-ws.onmessage = (e) => {
-  document.getElementById("out").textContent +=
-      new TextDecoder().decode(e.data);
-};
+ws.onmessage = (e) => fetch("/report", {method: "POST", body: e.data});
 </script>
 """
+
+
+class PageServer(http.server.ThreadingHTTPServer):
+    """Serves `page`, keeps what it reports, and holds its picture until then."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), PageHandler)
+        self.page = ""
+        self.reported = b""
+        self.has_reported = threading.Event()
+
+
+class PageHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/reported":
+            self.server.has_reported.wait(60 * SCALE)
+        self._answer(self.server.page.encode() if self.path == "/" else b"")
+
+    def do_POST(self):
+        self.server.reported += self.rfile.read(
+            int(self.headers["Content-Length"]))
+        self.server.has_reported.set()
+        self._answer(b"")
+
+    def _answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", len(body))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 # A handshake that failed: an alert, a reset, or an answer without a status.
 REFUSED = (ssl.SSLError, ConnectionError, IndexError)
 
@@ -328,23 +360,15 @@ class Recording(WebCase):
     @unittest.skipIf(CHROMIUM is None, "chromium is not installed "
                      "(deploy/install-deps chromium)")
     def test_a_browser_is_let_in(self):
-        page = self.path("page")
-        os.mkdir(page)
-        with open(os.path.join(page, "index.html"), "w") as file:
-            file.write(BROWSER_PAGE % self.web.port)
-        server = http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), functools.partial(
-                http.server.SimpleHTTPRequestHandler, directory=page))
+        server = PageServer()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         origin = f"http://127.0.0.1:{server.server_port}"
         self.web = self.serve("--traced", "--origin", origin)
-        with open(os.path.join(page, "index.html"), "w") as file:
-            file.write(BROWSER_PAGE % self.web.port)
-        dom, _ = browse(self, origin + "/", "--dump-dom",
-                        "--virtual-time-budget=20000")
-        self.assertIn("EnableTracing", dom)
+        server.page = BROWSER_PAGE % self.web.port
+        browse(self, origin + "/", "--dump-dom")
+        self.assertIn(b"EnableTracing", server.reported)
 
     def test_who_may_not_is_told_why(self):
         for origin in (None, "null", "https://evil.example",

