@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""debian/ against the tree, without a build of packages: what is installed is in
-one package each, and the library's symbols, dependencies and version are those
-of the build.
+"""debian/ and the spec of the RPMs against the tree, without a build of packages:
+what is installed is in one package each, and the library's symbols, dependencies
+and version are those of the build.
 
     test_debian.py BUILD LIBRARY
 
@@ -23,7 +23,13 @@ BUILD, LIBRARY = map(os.path.abspath, sys.argv[1:3])
 del sys.argv[1:3]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "debian"
+SPEC = ROOT / "deploy/rpm/tributary.spec"
 UNITS = "lib/systemd/system"
+# Values of macros in the spec, for what a build installs here.
+MACROS = {"_bindir": "usr/bin", "_datadir": "usr/share", "_libdir": "usr/lib/*",
+          "_includedir": "usr/include", "_mandir": "usr/share/man",
+          "_docdir": "usr/share/doc", "_sysconfdir": "etc", "_unitdir": UNITS,
+          "_sysusersdir": "usr/lib/sysusers.d", "_tmpfilesdir": "usr/lib/tmpfiles.d"}
 
 
 def text(path):
@@ -67,6 +73,45 @@ def packaged():
         for line in text(path).splitlines():
             pattern = line.split()[0].replace("${env:UNIT_DIR}", UNITS)
             yield path.stem, pattern
+
+
+def in_rpms():
+    """[(package, pattern of paths)] of the spec's %files."""
+    for part in re.split(r"(?m)^%files", text(SPEC))[1:]:
+        name, *lines = part.splitlines()
+        words = name.split() or [""]
+        for line in lines:
+            # The build's own, by their names in the tree.
+            if not line or line.startswith("%license") or (
+                    line.startswith("%doc") and "/" not in line):
+                continue
+            path = re.sub(r"%{(\w+)}", lambda found: MACROS[found[1]],
+                          line.split()[-1])
+            yield words[-1], path
+
+
+class Rpms(unittest.TestCase):
+    def test_what_is_installed_is_in_one_package(self):
+        patterns = list(in_rpms())
+        unused = set(patterns)
+        for path in sorted(installed()):
+            owners = [(package, pattern) for package, pattern in patterns
+                      if fnmatch.fnmatch(path, pattern) or
+                      path.startswith(pattern + "/")]
+            self.assertEqual(len(owners), 1, f"{path} is in {owners}: {SPEC}")
+            unused -= set(owners)
+        # The spec's own %install has these from debian/.
+        self.assertEqual([pattern for _, pattern in unused
+                          if pattern not in text(SPEC) and
+                          not pattern.endswith(("/tributaryd.conf",
+                                                "-group.conf"))], [])
+
+    def test_it_wants_what_the_build_wants(self):
+        wanted = set(re.findall(r"(?m)^BuildRequires: +pkgconfig\((.*?)\)",
+                                text(SPEC)))
+        found = set(re.findall(r"(?m)^\w+ = dependency\('(.*?)'",
+                               text(ROOT / "meson.build")))
+        self.assertEqual(wanted, found - {"cmocka", "threads"})
 
 
 class Debian(unittest.TestCase):
