@@ -19,6 +19,7 @@
 #include "client/show/top.h"
 #include "client/tunnel/connect.h"
 #include "client/tunnel/forward.h"
+#include "client/ui/open.h"
 #include "client/ui/ui.h"
 #include "protos/nearest.h"
 #include "protos/plain_text.h"
@@ -37,6 +38,7 @@ static const struct command commands[] = {
 	{ "find", find_main,
 	    "list the segments of an archive that have a moment" },
 	{ "fetch", fetch_main, "join segments of an archive into a trace" },
+	{ "open", open_main, "show a trace in Perfetto's UI" },
 	{ "snapshot", snapshot_main,
 	    "save the buffers of a running session, which goes on" },
 	{ "trigger", trigger_main, "activate triggers of sessions" },

@@ -1,10 +1,8 @@
 #include "client/ui/ui.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+
+#include "client/ui/web_program.h"
 
 #define PROGRAM "tributary-web"
 
@@ -25,44 +23,14 @@ static const char help[] =
     "It is " PROGRAM " --traced, and takes its other flags, too; see " PROGRAM "\n"
     "--help.\n";
 
-static int
-run(int argc, char **argv)
-{
-	char **words = calloc((size_t)argc + 2, sizeof(*words));
-	int i;
-
-	if (words == NULL) {
-		fprintf(stderr, "tributary ui: no memory\n");
-		return 1;
-	}
-	words[0] = (char *)PROGRAM;
-	words[1] = (char *)"--traced";
-	for (i = 1; i < argc; i++)
-		words[i + 1] = argv[i];
-	fprintf(stderr, "Open https://ui.perfetto.dev/#!/record and choose the "
-	    "target WebSocket; Ctrl-C ends this.\n");
-	(void)execvp(PROGRAM, words);
-	if (errno == ENOENT)
-		fprintf(stderr, "tributary ui: there is no " PROGRAM " in PATH, "
-		    "which is what speaks with browsers\n");
-	else
-		fprintf(stderr, "tributary ui: cannot start " PROGRAM ": %s\n",
-		    strerror(errno));
-	free(words);
-	return 1;
-}
-
 int
 ui_main(int argc, char **argv)
 {
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") != 0 &&
-		    strcmp(argv[i], "-h") != 0)
-			continue;
+	if (web_program_helps(argc, argv)) {
 		fputs(help, stdout);
 		return 0;
 	}
-	return run(argc, argv);
+	fprintf(stderr, "Open https://ui.perfetto.dev/#!/record and choose the "
+	    "target WebSocket; Ctrl-C ends this.\n");
+	return web_program_run("tributary ui", "--traced", argc, argv);
 }

@@ -71,6 +71,24 @@ watch(struct program *p, char *err, size_t err_size)
 	return 0;
 }
 
+/* Has Perfetto's UI fetch the file; the browser's connection waits for us. */
+static void
+show(struct program *p)
+{
+	const struct web_options *o = &p->options;
+	char *address;
+
+	if (asprintf(&address, "%s/#!/?url=%s%s", o->ui,
+	    web_server_url(p->server), o->file.name) < 0)
+		return;
+	printf("%s\n", address);
+	fflush(stdout);
+	if (o->no_browser || !web_open_browser(address))
+		fprintf(stderr, "Open this address in a browser; Ctrl-C ends "
+		    "this.\n");
+	free(address);
+}
+
 /* Once it listens. */
 static int
 confine(const struct web_options *o, char *err, size_t err_size)
@@ -82,6 +100,8 @@ confine(const struct web_options *o, char *err, size_t err_size)
 		return -1;
 	if (o->no_seccomp)
 		return 0;
+	if (o->open)
+		return sandbox_system_calls(also, &filtered, err, err_size);
 	switch (o->collector.kind) {
 	case ADDR_SSH:
 		log_warn("system calls are not confined, as ssh has to be "
@@ -114,15 +134,37 @@ start(struct program *p, char *err, size_t err_size)
 	    loop_on_signal(p->loop, SIGTERM, stop_cb, p->loop) != 0 ||
 	    loop_on_signal(p->loop, SIGINT, stop_cb, p->loop) != 0)
 		return -1;
-	p->source = web_source_new(p->loop, &o->collector, &o->line.how,
-	    published_cb, p);
-	if (p->source == NULL)
-		return -1;
+	if (!o->open) {
+		p->source = web_source_new(p->loop, &o->collector,
+		    &o->line.how, published_cb, p);
+		if (p->source == NULL)
+			return -1;
+	}
 	p->server = web_server_new(p->loop, o, p->source, err, err_size);
-	if (p->server == NULL || watch(p, err, err_size) != 0 ||
-	    confine(o, err, err_size) != 0)
+	if (p->server == NULL || watch(p, err, err_size) != 0)
+		return -1;
+	if (o->open)
+		show(p);
+	if (confine(o, err, err_size) != 0)
 		return -1;
 	return web_server_start(p->server, err, err_size);
+}
+
+static void
+say_ready(struct program *p)
+{
+	const struct web_options *o = &p->options;
+
+	if (!o->open) {
+		if (geteuid() == 0)
+			log_warn("runs as root, and needs no privileges: a "
+			    "user that the collector's socket lets in is "
+			    "enough");
+		log_info("serves %s for the collector at %s",
+		    web_server_url(p->server), o->collector.text);
+	}
+	(void)sd_notify_send("READY=1");
+	notify_fd_from_env("TRIBUTARY_WEB_NOTIFY_FD");
 }
 
 static int
@@ -135,13 +177,7 @@ serve(struct program *p)
 		log_error("%s", err);
 		goto out;
 	}
-	if (geteuid() == 0)
-		log_warn("runs as root, and needs no privileges: a user that "
-		    "the collector's socket lets in is enough");
-	log_info("serves %s for the collector at %s",
-	    web_server_url(p->server), p->options.collector.text);
-	(void)sd_notify_send("READY=1");
-	notify_fd_from_env("TRIBUTARY_WEB_NOTIFY_FD");
+	say_ready(p);
 	loop_run(p->loop);
 	(void)sd_notify_send("STOPPING=1");
 	rc = COMMAND_OK;
@@ -149,6 +185,7 @@ out:
 	web_server_free(p->server);
 	loop_timer_free(p->look);
 	web_source_free(p->source);
+	web_open_close(&p->options.file);
 	if (p->loop != NULL)
 		loop_free(p->loop);
 	return rc;

@@ -34,15 +34,22 @@ static const char help[] =
     "                    reaches it may do what the user of tributary-web may\n"
     "      --origin ORIGIN  let pages of it record, beside those of\n"
     "                    https://ui.perfetto.dev; may be given several times\n"
+    "      --ui ORIGIN   the copy of Perfetto's UI that gets traces; default:\n"
+    "                    " WEB_UI "\n"
     "      --no-seccomp  do not confine its system calls\n"
     "      --log-level LEVEL  error, warn, info or debug\n"
     "      --version\n"
     COMMAND_CONSUMER_HELP
     "\n"
+    "  tributary-web --open FILE [--ui ORIGIN] [--no-browser]\n"
+    "                    without a collector: shows a trace in the UI, as\n"
+    "                    `tributary open FILE` does, and ends\n"
+    "\n"
     "Where other machines can reach it, it wants --https-cert and --https-key, and\n"
     "--client-ca or --token-file.\n"
     "\n"
-    "Exit status: 0 after SIGTERM or SIGINT; 1 when it cannot serve.\n";
+    "Exit status: 0 after SIGTERM or SIGINT, or when the file was fetched; 1 when it\n"
+    "cannot serve.\n";
 
 #define AT(member) .at = offsetof(struct web_options, member)
 
@@ -65,19 +72,47 @@ take_name(void *options, const struct flag *flag, const char *value, char *err,
 }
 
 static int
+check_origin(const char *flag, const char *value, char *err, size_t err_size)
+{
+	const char *host = strstr(value, "://");
+
+	if (host != NULL && host[3] != '\0' && strchr(host + 3, '/') == NULL)
+		return 0;
+	return FAILURE(err, err_size, "--%s takes scheme, host and port of a "
+	    "page's address: https://ui.example.net", flag);
+}
+
+static int
 take_origin(void *options, const struct flag *flag, const char *value,
     char *err, size_t err_size)
 {
 	struct web_options *o = options;
-	const char *host = strstr(value, "://");
 
 	if (o->n_origins == WEB_ORIGINS_MAX)
 		return FAILURE(err, err_size, "--origin: no more than %u",
 		    WEB_ORIGINS_MAX);
-	if (host == NULL || host[3] == '\0' || strchr(host + 3, '/') != NULL)
-		return FAILURE(err, err_size, "--origin takes scheme, host and "
-		    "port of a page's address: https://ui.example.net");
+	if (check_origin(flag->name, value, err, err_size) != 0)
+		return -1;
 	o->origins[o->n_origins++] = value;
+	return 0;
+}
+
+static int
+take_ui(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
+{
+	struct web_options *o = options;
+
+	if (check_origin(flag->name, value, err, err_size) != 0)
+		return -1;
+	/* Traces go there, and the address becomes a part of a page. */
+	if ((strncmp(value, "https://", 8) != 0 &&
+	    strncmp(value, "http://", 7) != 0) ||
+	    strspn(strstr(value, "://") + 3, "abcdefghijklmnopqrstuvwxyz"
+	    "0123456789.:[]-") != strlen(strstr(value, "://") + 3))
+		return FAILURE(err, err_size, "--ui takes the origin of a page, "
+		    "as browsers write it: https://ui.example.net");
+	o->ui = value;
 	return 0;
 }
 
@@ -102,10 +137,13 @@ static const struct flag table[] = {
 	{ "listen", FLAG_TEXT, AT(listen) },
 	{ "log-level", FLAG_VALUE, .take = take_level },
 	{ "name", FLAG_VALUE, .take = take_name },
+	{ "no-browser", FLAG_BOOL, AT(no_browser) },
 	{ "no-seccomp", FLAG_BOOL, AT(no_seccomp) },
+	{ "open", FLAG_BOOL, AT(open) },
 	{ "origin", FLAG_VALUE, .take = take_origin },
 	{ "token-file", FLAG_TEXT, AT(token_file) },
 	{ "traced", FLAG_BOOL, AT(traced) },
+	{ "ui", FLAG_VALUE, .take = take_ui },
 	{ .name = "version", .kind = FLAG_VERSION },
 	{ .name = NULL },
 };
@@ -125,12 +163,14 @@ web_options_parse(struct web_options *o, int argc, char **argv)
 	int status;
 
 	*o = (struct web_options){ .line.how.service = "consumer",
-		.listen = WEB_LISTEN, .log_level = LOG_LEVEL_INFO };
+		.ui = WEB_UI, .file.fd = -1, .log_level = LOG_LEVEL_INFO };
 	status = command_line_parse(&o->line, &web_options_flags, o, argc,
 	    argv);
 	if (status >= 0)
 		return status;
-	if (o->line.n_words > 0)
+	if (o->open && o->line.n_words != 1)
+		return flags_refuse(&web_options_flags, "--open takes one file");
+	if (!o->open && o->line.n_words > 0)
 		return flags_refuse(&web_options_flags, "takes no words, only "
 		    "flags; see tributary-web --help");
 	if (o->line.connect == NULL)
@@ -233,9 +273,34 @@ resolve(struct web_options *o, char *err, size_t err_size)
 	return 0;
 }
 
+/* A file for one page of this machine, and nothing else. */
+static int
+check_open(struct web_options *o, char *err, size_t err_size)
+{
+	if (o->traced || o->https_cert != NULL || o->https_key != NULL ||
+	    o->token_file != NULL || o->client_ca != NULL || o->n_names > 0)
+		return FAILURE(err, err_size, "--open shows one file and ends: "
+		    "it goes with --ui, --no-browser and --listen alone");
+	if (o->listen == NULL)
+		o->listen = WEB_OPEN_LISTEN;
+	if (resolve(o, err, err_size) != 0)
+		return -1;
+	if (!o->local)
+		return FAILURE(err, err_size, "--open is for browsers of this "
+		    "machine; for another one, let ssh carry the port: ssh -L "
+		    "9001:127.0.0.1:9001");
+	return web_open_file(&o->file, o->line.words[0], err, err_size);
+}
+
 int
 web_options_check(struct web_options *o, char *err, size_t err_size)
 {
+	if (o->open)
+		return check_open(o, err, err_size);
+	if (o->no_browser)
+		return FAILURE(err, err_size, "--no-browser is for --open");
+	if (o->listen == NULL)
+		o->listen = WEB_LISTEN;
 	if (command_line_consumer(&o->line, &o->collector, err, err_size) != 0 ||
 	    resolve(o, err, err_size) != 0)
 		return -1;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "client/command/command_line.h"
+#include "client/web/web_open.h"
 #include "client/web/web_request.h"
 #include "transport/base/compiler.h"
 #include "transport/base/flags.h"
@@ -24,6 +25,9 @@
 /* The port is that which Perfetto's UI looks for a recorder at. */
 #define WEB_LISTEN "127.0.0.1:8037"
 
+/* Perfetto's UI, where --ui names no other copy. */
+#define WEB_UI "https://ui.perfetto.dev"
+
 #define WEB_ORIGINS_MAX 16u
 
 /* Addresses of the name that it listens at. */
@@ -31,7 +35,7 @@
 
 struct web_options {
 	struct command_line line; /* the way to the collector */
-	const char *listen;
+	const char *listen; /* NULL before web_options_check(): not given */
 	const char *https_cert, *https_key; /* NULL: no TLS */
 	const char *client_ca;    /* NULL: clients need no certificate */
 	const char *client_crl;   /* NULL: none of them is revoked */
@@ -41,9 +45,13 @@ struct web_options {
 	bool traced; /* who may ask may also record, through /traced */
 	const char *origins[WEB_ORIGINS_MAX]; /* --origin: beside Perfetto's */
 	size_t n_origins;
+	const char *ui;   /* origin of the UI that gets traces */
+	bool open;        /* shows one file in it, and asks no collector */
+	bool no_browser;
 	bool no_seccomp;
 	enum log_level log_level;
 	/* Set by web_options_check(). */
+	struct web_open file; /* of `open`; the caller closes it */
 	struct addr collector, address; /* address: of the listener */
 	struct sockaddr_storage resolved[WEB_ADDRESSES_MAX]; /* the same */
 	size_t n_resolved;

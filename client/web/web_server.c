@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <libwebsockets.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,12 +37,16 @@
 #define IDLE_SECONDS   10
 /* A request that waits is answered by the source before. */
 #define WAIT_SECONDS   (2 * WEB_ANSWER_MS / 1000 + 5)
+/* A browser may rest while it works on what it has of a file. */
+#define FILE_STEP_SECONDS 60
 /* Bytes that are handed to the socket in one go; and of an answer's head. */
 #define STEP_BYTES     16384u
 #define ANSWER_HEAD    2048u
 #define VALUE_MAX      1024u
 #define QUERY_PARTS    16
 #define STATUSES       16u
+/* Microseconds between two looks whether a file was read by its peer. */
+#define LOOK_USECS     20000
 #define STATUS_HEADER_TOO_LARGE 431
 /* Bytes that are read at a time. */
 #define READ_BYTES     32768u
@@ -66,7 +71,10 @@ struct answer {
 	unsigned status;
 	const char *type;
 	char *body; /* owned; NULL: none */
+	bool has_file; /* the body is in a file */
+	int file;
 	size_t len, sent;
+	bool delivered; /* --open: the socket has the whole file */
 	struct web_socket *socket; /* NULL: it is no WebSocket */
 };
 
@@ -94,6 +102,7 @@ struct web_server {
 	int new_fds[NEW_MAX];
 	size_t n_new;
 	struct loop_post accept_more;
+	struct loop_post fetched; /* --open: it is done */
 	/* The thread's: */
 	LIST_HEAD(, answer) waiting;
 	TAILQ_HEAD(, client) idle; /* the longest first */
@@ -158,6 +167,7 @@ forget(struct answer *a)
 	stop_waiting(a);
 	free(a->body);
 	a->body = NULL;
+	a->has_file = a->delivered = false;
 	a->len = a->sent = 0;
 }
 
@@ -185,13 +195,20 @@ put_headers(struct lws *wsi, const struct header *h, size_t n,
 static int
 send_head(struct web_server *s, struct answer *a)
 {
+	const char *ui = s->options->open ? s->options->ui : NULL;
 	const struct header headers[] = {
 		{ "content-type:", a->type },
 		{ "cache-control:", "no-store" },
 		{ "x-content-type-options:", "nosniff" },
 		{ "x-frame-options:", "DENY" },
 		{ "referrer-policy:", "no-referrer" },
-		{ "cross-origin-resource-policy:", "same-origin" },
+		{ "cross-origin-resource-policy:", ui != NULL ? "cross-origin" :
+		    "same-origin" },
+		{ "access-control-allow-origin:", ui },
+		{ "access-control-allow-private-network:", ui != NULL ?
+		    "true" : NULL },
+		/* A peer that has read all of a file then closes it. */
+		{ "connection:", ui != NULL ? "close" : NULL },
 		{ "content-security-policy:", "default-src 'none'; style-src "
 		    "'self'; form-action 'self'; base-uri 'none'; "
 		    "frame-ancestors 'none'" },
@@ -231,7 +248,18 @@ finish(struct web_server *s, struct answer *a)
 {
 	forget(a);
 	set_idle(s, lws_get_opaque_user_data(a->wsi), true);
+	if (s->options->open)
+		return -1;
 	return lws_http_transaction_completed(a->wsi) != 0 ? -1 : 0;
+}
+
+/* The time-out begins anew. */
+static void
+wait_for_room(struct answer *a)
+{
+	lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT, a->has_file ?
+	    FILE_STEP_SECONDS : STEP_SECONDS);
+	lws_callback_on_writable(a->wsi);
 }
 
 static int
@@ -241,8 +269,7 @@ begin(struct web_server *s, struct answer *a)
 		return -1;
 	if (a->head_only || a->len == 0)
 		return finish(s, a);
-	lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT, STEP_SECONDS);
-	lws_callback_on_writable(a->wsi);
+	wait_for_room(a);
 	return 0;
 }
 
@@ -252,12 +279,21 @@ send_some(struct answer *a)
 {
 	unsigned char buffer[LWS_PRE + STEP_BYTES];
 	size_t n = a->len - a->sent;
+	ssize_t got;
 	bool last;
 
 	if (n > STEP_BYTES)
 		n = STEP_BYTES;
+	if (a->has_file) {
+		got = pread(a->file, buffer + LWS_PRE, n, (off_t)a->sent);
+		/* Its length was promised, so that no less can be said. */
+		if (got <= 0)
+			return -1;
+		n = (size_t)got;
+	} else {
+		memcpy(buffer + LWS_PRE, a->body + a->sent, n);
+	}
 	last = n == a->len - a->sent;
-	memcpy(buffer + LWS_PRE, a->body + a->sent, n);
 	if (lws_write(a->wsi, buffer + LWS_PRE, n, last ? LWS_WRITE_HTTP_FINAL :
 	    LWS_WRITE_HTTP) != (int)n)
 		return -1;
@@ -265,16 +301,24 @@ send_some(struct answer *a)
 	return 0;
 }
 
-/* Sends more of the answer; the time-out begins anew. */
+/* Sends more of the answer. */
 static int
 go_on(struct web_server *s, struct answer *a)
 {
-	if (send_some(a) != 0)
-		return -1;
-	if (a->sent == a->len)
+	if (a->delivered)
+		return 0;
+	if (a->sent < a->len) {
+		if (send_some(a) != 0)
+			return -1;
+	} else {
+		/* --open: the library has nothing left of it, either. */
+		a->delivered = true;
+		lws_set_timer_usecs(a->wsi, LOOK_USECS);
+		return 0;
+	}
+	if (a->sent == a->len && !s->options->open)
 		return finish(s, a);
-	lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT, STEP_SECONDS);
-	lws_callback_on_writable(a->wsi);
+	wait_for_room(a);
 	return 0;
 }
 
@@ -321,6 +365,67 @@ answer(struct web_server *s, struct answer *a)
 	rc = make_body(s, a, shot);
 	web_snapshot_unref(shot);
 	return rc == 0 ? begin(s, a) : -1;
+}
+
+/* ---- the one file of --open ---- */
+
+static void
+fetched_cb(void *arg)
+{
+	struct web_server *s = arg;
+
+	log_info("%s was fetched", s->options->file.name);
+	loop_stop(s->loop);
+}
+
+/*
+ * Ends the program once the peer has closed the connection behind all of the
+ * file: one that left before that had something unread, and so reset it.  The
+ * library does not read while an answer is under way, and so sees neither.
+ */
+static int
+look_whether_fetched(struct web_server *s, struct answer *a)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	if (!a->delivered || getsockopt(lws_get_socket_fd(a->wsi), IPPROTO_TCP,
+	    TCP_INFO, &info, &len) != 0 || info.tcpi_state == TCP_CLOSE)
+		return -1;
+	if (info.tcpi_state == TCP_CLOSE_WAIT && info.tcpi_unacked == 0)
+		loop_post(s->loop, &s->fetched, fetched_cb, s);
+	else
+		lws_set_timer_usecs(a->wsi, LOOK_USECS);
+	return 0;
+}
+
+/* A request where there is one file, for pages of one other origin. */
+static int
+take_open(struct web_server *s, struct answer *a, const char *path,
+    const char *origin)
+{
+	const struct web_options *o = s->options;
+	bool get = lws_hdr_total_length(a->wsi, WSI_TOKEN_GET_URI) > 0;
+	bool asks = lws_hdr_total_length(a->wsi, WSI_TOKEN_OPTIONS_URI) > 0;
+
+	if (path[0] != '/' || strcmp(path + 1, o->file.name) != 0)
+		return refuse(s, a, HTTP_STATUS_NOT_FOUND,
+		    "There is one file, and it is not this one.");
+	if (origin == NULL || strcasecmp(origin, o->ui) != 0)
+		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "The file is for "
+		    "pages of Perfetto's UI alone: --ui names its origin.");
+	if (!get && !asks && !a->head_only)
+		return refuse(s, a, HTTP_STATUS_METHOD_NOT_ALLOWED,
+		    "There is only GET.");
+	a->type = "application/octet-stream";
+	a->status = HTTP_STATUS_OK;
+	/* The browser asks first whether it may. */
+	if (asks)
+		return begin(s, a);
+	a->has_file = true;
+	a->file = o->file.fd;
+	a->len = o->file.bytes;
+	return begin(s, a);
 }
 
 /* ---- connections ---- */
@@ -522,6 +627,8 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	form = header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, &who.too_long);
 	if (!is_for_us(s, a, &who))
 		return -1;
+	if (s->options->open)
+		return has_body(wsi) ? -1 : take_open(s, a, path, who.origin);
 	if (!web_hosts_is_origin(&s->hosts, who.origin))
 		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
 		    "sites may not ask this server.");
@@ -604,7 +711,7 @@ write_more(struct web_server *s, struct answer *a)
 {
 	if (a->waits)
 		return answer(s, a);
-	return a->body != NULL ? go_on(s, a) : 0;
+	return a->body != NULL || a->has_file ? go_on(s, a) : 0;
 }
 
 static void
@@ -679,6 +786,8 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 		if (a != NULL)
 			forget(a);
 		return 0;
+	case LWS_CALLBACK_TIMER:
+		return look_whether_fetched(s, a);
 	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
 		return take_upgrade(s, wsi, in);
 	case LWS_CALLBACK_ESTABLISHED:

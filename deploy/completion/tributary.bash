@@ -158,7 +158,7 @@ _tributary_argument()
 		fi ;;
 	record | sources)
 		_tributary_words "$(_tributary_sources)" "$2" ;;
-	inspect | find | fetch)
+	inspect | find | fetch | open)
 		_tributary_files -f "$2" ;;
 	archive)
 		if ((COMP_CWORD == 2)); then

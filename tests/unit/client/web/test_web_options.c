@@ -165,6 +165,29 @@ pages_of_perfettos_ui_and_those_named_may_record(void **state)
 	assert_int_equal(web_options_parse(&o, 4, words), 1);
 }
 
+static void
+one_file_is_for_this_machine_alone(void **state)
+{
+	struct web_options o;
+
+	put_file("trace", 0600);
+	assert_int_equal(CHECK(&o, "--open", file, "--listen", "[::1]:0"), 0);
+	assert_int_equal(o.file.bytes, 5);
+	assert_string_equal(o.file.name, "file");
+	assert_string_equal(o.ui, WEB_UI);
+	web_open_close(&o.file);
+	assert_int_equal(CHECK(&o, "--open", file), 0);
+	assert_string_equal(o.address.text, WEB_OPEN_LISTEN);
+	web_open_close(&o.file);
+	assert_int_equal(CHECK(&o, "--open", file, "--listen", "0.0.0.0:1"),
+	    -1);
+	assert_non_null(strstr(err, "ssh -L"));
+	assert_int_equal(CHECK(&o, "--open", file, "--traced"), -1);
+	assert_int_equal(CHECK(&o, "--open", dir), -1);
+	assert_non_null(strstr(err, "no regular file"));
+	assert_int_equal(CHECK(&o, "--no-browser"), -1);
+}
+
 int
 main(void)
 {
@@ -177,6 +200,7 @@ main(void)
 		cmocka_unit_test(it_listens_on_tcp_alone),
 		cmocka_unit_test(
 		    pages_of_perfettos_ui_and_those_named_may_record),
+		cmocka_unit_test(one_file_is_for_this_machine_alone),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
