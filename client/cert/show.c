@@ -11,6 +11,7 @@
 #include "client/cert/store.h"
 #include "client/cert/x509_make.h"
 #include "client/cert/x509_text.h"
+#include "client/text/text_width.h"
 #include "protos/json_out.h"
 #include "transport/base/human_numbers.h"
 #include "transport/socket/roles.h"
@@ -69,7 +70,7 @@ print_row(FILE *out, const struct row *r, int width, time_t now)
 {
 	char from[CERT_TIME_SIZE], until[CERT_TIME_SIZE];
 	char state[STATE_SIZE];
-	int pad = width - human_width(r->entry.name);
+	int pad = width - text_width(r->entry.name);
 
 	fprintf(out, "%s%*s  %-9s  %-32s  %.10s  %.10s  %s%s\n", r->entry.name,
 	    pad > 0 ? pad : 0, "", r->role, r->entry.serial,
@@ -157,9 +158,9 @@ cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
 	crl = crl_of(s);
 	row_of_ca(&r, cert_store_ca(s));
 	for (i = 0; i < x->n; i++)
-		if ((w = human_width(x->entries[i].name)) > width)
+		if ((w = text_width(x->entries[i].name)) > width)
 			width = w;
-	if ((w = human_width(r.entry.name)) > width)
+	if ((w = text_width(r.entry.name)) > width)
 		width = w;
 	if (!json)
 		fprintf(out, "%-*s  %-9s  %-32s  %-10s  %-10s  %s\n", width,

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/text/colour.h"
+#include "client/text/terminal.h"
 #include "protos/plain_text.h"
 #include "transport/base/human_numbers.h"
 
@@ -16,10 +18,11 @@
 struct record_live {
 	bool enabled;
 	bool quiet;
+	bool coloured;
 	bool shown; /* the cursor is at the end of the line */
 };
 
-void
+size_t
 record_live_format(char *out, size_t out_size, const struct record_numbers *n,
     unsigned columns)
 {
@@ -28,31 +31,33 @@ record_live_format(char *out, size_t out_size, const struct record_numbers *n,
 	char producers[HUMAN_TEXT_MAX], losses[HUMAN_TEXT_MAX];
 	uint64_t units = n->packets_known ? n->packets : n->chunks;
 	bool timed = n->expected_ms != 0;
+	size_t before, len;
 
-	snprintf(out, out_size,
-	    "%s  %s%s%s  %s  %s %s%s  %s producer%s  %s%s",
+	snprintf(out, out_size, "%s  %s%s%s  %s  %s %s%s  %s producer%s  ",
 	    n->phase, human_ms(elapsed, n->elapsed_ms), timed ? " of " : "",
 	    timed ? human_ms(expected, n->expected_ms) : "",
 	    human_bytes(bytes, n->bytes), human_count(count, units),
 	    n->packets_known ? "packet" : "chunk", human_s(units),
-	    human_count(producers, n->producers), human_s(n->producers),
-	    n->losses == 0 ? "nothing" : human_count(losses, n->losses),
-	    " lost");
-	if (columns != 0 && strlen(out) >= columns)
-		out[columns - 1] = '\0';
+	    human_count(producers, n->producers), human_s(n->producers));
+	before = strlen(out);
+	snprintf(out + before, out_size - before, "%s lost", n->losses == 0 ?
+	    "nothing" : human_count(losses, n->losses));
+	len = strlen(out);
+	if (columns != 0 && len >= columns)
+		out[len = columns - 1] = '\0';
+	return before < len ? before : len;
 }
 
 struct record_live *
 record_live_new(bool quiet)
 {
-	const char *term = getenv("TERM");
 	struct record_live *l;
 
 	if ((l = calloc(1, sizeof(*l))) == NULL)
 		return NULL;
 	l->quiet = quiet;
-	l->enabled = !quiet && isatty(STDERR_FILENO) && term != NULL &&
-	    strcmp(term, "dumb") != 0;
+	l->enabled = !quiet && terminal_redraws(STDERR_FILENO);
+	l->coloured = colour_is_on(stderr);
 	return l;
 }
 
@@ -74,16 +79,20 @@ record_live_enabled(const struct record_live *l)
 void
 record_live_show(struct record_live *l, const struct record_numbers *n)
 {
-	char line[LINE_MAX_BYTES];
+	enum colour lost = n->losses == 0 ? COLOUR_NONE : COLOUR_BAD;
 	struct winsize w = { .ws_col = 0 };
+	char line[LINE_MAX_BYTES];
+	size_t losses;
 
 	if (!l->enabled)
 		return;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0)
 		w.ws_col = 0;
-	record_live_format(line, sizeof(line), n, w.ws_col);
+	losses = record_live_format(line, sizeof(line), n, w.ws_col);
 	/* The rest of the line is erased after the text: no flicker. */
-	fprintf(stderr, "\r%s\033[K", line);
+	fprintf(stderr, "\r%.*s%s%s%s\033[K", (int)losses, line,
+	    colour_begin(l->coloured, lost), line + losses,
+	    colour_end(l->coloured, lost));
 	fflush(stderr);
 	l->shown = true;
 }

@@ -29,9 +29,10 @@ struct record_numbers {
 };
 
 /*
- * The line without escape sequences, cut to columns (0: not cut).  Pure.
+ * The line without escape sequences, cut to columns (0: not cut).  Returns
+ * where in it the losses begin, which are its end.  Pure.
  */
-void record_live_format(char *out, size_t out_size,
+size_t record_live_format(char *out, size_t out_size,
     const struct record_numbers *n, unsigned columns);
 
 /* quiet: no line even on a terminal, and no notes.  NULL: no memory. */

@@ -8,6 +8,7 @@
 
 #include "client/show/quota_text.h"
 #include "client/text/text_cell.h"
+#include "client/text/text_width.h"
 #include "client/text/time_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/json_out.h"
@@ -162,9 +163,9 @@ print_table(FILE *out, const machines_reply *r, const char *const *names,
 		if (!is_asked_for(r->machines[i], names, n))
 			continue;
 		printed++;
-		w = human_width(name_of(r->machines[i], text));
+		w = text_width(name_of(r->machines[i], text));
 		name_width = w > name_width ? w : name_width;
-		w = human_width(text_cell_plain(r->machines[i]->address, text));
+		w = text_width(text_cell_plain(r->machines[i]->address, text));
 		address_width = w > address_width ? w : address_width;
 	}
 	if (printed == 0)

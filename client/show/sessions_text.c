@@ -6,6 +6,7 @@
 
 #include "client/show/session_json.h"
 #include "client/text/text_cell.h"
+#include "client/text/text_width.h"
 #include "client/text/time_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/json_out.h"
@@ -277,7 +278,7 @@ print_table(FILE *out, const sessions_reply *r,
 	size_t i;
 
 	for (c = 0; c < N_COLUMNS; c++) {
-		widths[c] = human_width(heads[c]);
+		widths[c] = text_width(heads[c]);
 		for (i = 0; i < n; i++)
 			widths[c] = text_cell_widen(widths[c], column_text(
 			    sessions[i], r->now_ns, (enum column)c, text));

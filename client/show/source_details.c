@@ -1,8 +1,8 @@
 #include "client/show/source_details.h"
 
 #include "client/text/text_cell.h"
+#include "client/text/text_width.h"
 #include "protos/data_source.pb-c.h"
-#include "transport/base/human_numbers.h"
 
 typedef Perfetto__Protos__DataSourceDescriptor descriptor;
 
@@ -53,7 +53,7 @@ source_details_categories(FILE *out, const descriptor *d, int columns)
 	for (i = 0; i < n; i++) {
 		name = text_cell_plain(source_details_category(d, i).name,
 		    text);
-		used += human_width(name) + 1;
+		used += text_width(name) + 1;
 		if (columns != 0 && used > columns && i > 0) {
 			fprintf(out, ",... (%zu more)", n - i);
 			break;

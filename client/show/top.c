@@ -10,6 +10,8 @@
 #include "client/library/control.h"
 #include "client/show/top_model.h"
 #include "client/show/top_screen.h"
+#include "client/text/colour.h"
+#include "client/text/terminal.h"
 #include "protos/control.pb-c.h"
 #include "transport/base/failure.h"
 #include "transport/loop/loop.h"
@@ -259,6 +261,10 @@ run(struct top *t)
 		t->status = flags_refuse(&command, strerror(errno));
 		return;
 	}
+	/* Lines are for programs, too, and stay plain. */
+	if (t->screen != NULL)
+		top_model_look(t->model, colour_is_on(stdout),
+		    terminal_has_utf8());
 	draw(t);
 	loop_timer_set(t->timer, t->interval_ms, 1);
 	loop_defer(t->loop, &t->tick_call, tick_cb, t);

@@ -1,6 +1,7 @@
 #include "client/show/top_counts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Things whose counters are kept from one answer to the next. */
 #define MAX_COUNTS 65536u
@@ -43,6 +44,18 @@ per_second(uint64_t now, uint64_t before, double seconds)
 	return (double)(now < before ? now : now - before) / seconds;
 }
 
+/* The rates of the previous answers, without the oldest, and the newest. */
+static void
+set_past(double past[TOP_COUNTS_PAST], const struct top_count *was,
+    double newest)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < TOP_COUNTS_PAST; i++)
+		past[i] = was == NULL ? -1 : was->past[i + 1];
+	past[i] = newest;
+}
+
 struct top_rates
 top_counts_note(const struct top_counts *before, struct top_counts *next,
     struct top_count c)
@@ -61,7 +74,8 @@ top_counts_note(const struct top_counts *before, struct top_counts *next,
 		r.packets = per_second(c.packets, was->packets, seconds);
 		r.lost = per_second(c.lost, was->lost, seconds);
 	}
-	c.rate = r.known ? r.bytes : -1;
+	set_past(c.past, was, r.known ? r.bytes : -1);
+	memcpy(r.past, c.past, sizeof(r.past));
 	if (next->n < MAX_COUNTS)
 		next->all[next->n++] = c;
 	return r;

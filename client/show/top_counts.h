@@ -11,12 +11,16 @@
 
 #include "transport/base/compiler.h"
 
+/* Answers whose rates are remembered. */
+#define TOP_COUNTS_PAST 16u
+
 /* Counters of one session, machine or producer. */
 struct top_count {
 	uint64_t id;
 	uint64_t bytes, packets, lost;
 	uint32_t machine; /* id; set for producers only */
-	double rate;      /* bytes per second; < 0: not known yet */
+	/* Bytes per second, the newest last; < 0: not known. */
+	double past[TOP_COUNTS_PAST];
 };
 
 /* Counters of one answer, by id.  Zero-initialised is ready to use. */
@@ -30,6 +34,7 @@ struct top_counts {
 struct top_rates {
 	bool known; /* else the others are 0 */
 	double bytes, packets, lost;
+	double past[TOP_COUNTS_PAST]; /* of bytes, as in top_count */
 };
 
 void top_counts_done(struct top_counts *c);
@@ -40,7 +45,10 @@ void top_counts_done(struct top_counts *c);
  */
 bool top_counts_begin(struct top_counts *next, size_t n, uint64_t now_ms)
     MUST_CHECK;
-/* Puts c into next and returns its rates since the previous answer. */
+/*
+ * Puts c into next and returns its rates since the previous answer; c.past is
+ * set by this call.
+ */
 struct top_rates top_counts_note(const struct top_counts *before,
     struct top_counts *next, struct top_count c);
 /* Replaces the counters of the previous answer by next, and takes it over. */

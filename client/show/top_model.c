@@ -1,6 +1,7 @@
 #include "client/show/top_model.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include "client/show/machines_text.h"
 #include "client/show/top_counts.h"
 #include "client/show/top_table.h"
+#include "client/text/colour.h"
+#include "client/text/sparkline.h"
+#include "client/text/text_width.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
 #include "protos/utf8.h"
@@ -20,16 +24,18 @@ struct top_model {
 	char collector[TOP_CELL];
 	char trouble[LINE_BYTES];
 	char summary[LINE_BYTES];
+	char overload[LINE_BYTES];
 	struct top_table sessions, machines, producers;
 	struct top_counts session_counts, machine_counts, producer_counts;
 	struct top_rates total; /* of the sessions */
 	uint64_t now_ns;    /* CLOCK_REALTIME of the collector */
 	bool has_sessions;
+	bool coloured;
 };
 
 enum {
 	S_NAME, S_STATE, S_AGE, S_RATE, S_PACKETS, S_LOST, S_LOST_RATE,
-	S_FILL, S_BUFFERS, S_FILE, S_PRODUCERS, S_COLUMNS
+	S_FILL, S_BUFFERS, S_FILE, S_PRODUCERS, S_TREND, S_COLUMNS
 };
 static const struct top_column session_columns[S_COLUMNS] = {
 	[S_NAME] = { "SESSION", 0, false },
@@ -43,6 +49,8 @@ static const struct top_column session_columns[S_COLUMNS] = {
 	[S_BUFFERS] = { "BUFFERS", 7, true },
 	[S_FILE] = { "FILE", 5, true },
 	[S_PRODUCERS] = { "PRODUCERS", 8, true },
+	/* Sparklines of rates, where the screen can show bars. */
+	[S_TREND] = { "TREND", 9, false },
 };
 
 enum {
@@ -86,7 +94,7 @@ top_model_new(const char *collector)
 		return NULL;
 	top_cell(m->collector, collector);
 	m->sessions = (struct top_table){ .columns = session_columns,
-		.n_columns = S_COLUMNS };
+		.n_columns = S_TREND };
 	m->machines = (struct top_table){ .columns = machine_columns,
 		.n_columns = M_COLUMNS };
 	m->producers = (struct top_table){ .columns = producer_columns,
@@ -106,6 +114,16 @@ top_model_free(struct top_model *m)
 	top_counts_done(&m->machine_counts);
 	top_counts_done(&m->producer_counts);
 	free(m);
+}
+
+void
+top_model_look(struct top_model *m, bool coloured, bool trends)
+{
+	m->coloured = coloured;
+	m->sessions.coloured = coloured;
+	m->machines.coloured = coloured;
+	m->producers.coloured = coloured;
+	m->sessions.n_columns = trends ? S_COLUMNS : S_TREND;
 }
 
 /* ---- cells ---- */
@@ -144,6 +162,19 @@ put_count(char out[TOP_CELL], uint64_t n)
 	snprintf(out, TOP_CELL, "%s", human_count(text, n));
 }
 
+/* How much was lost, and how fast it goes on. */
+static void
+put_losses(struct top_row *row, size_t column, uint64_t lost,
+    const struct top_rates *r)
+{
+	put_count(row->cells[column], lost);
+	put_count_rate(row->cells[column + 1], r->known, r->lost);
+	if (lost > 0)
+		row->colours[column] = COLOUR_WARNING;
+	if (r->lost > 0)
+		row->colours[column + 1] = COLOUR_BAD;
+}
+
 static void
 put_bytes(char out[TOP_CELL], uint64_t n)
 {
@@ -171,6 +202,24 @@ session_state(const Tributary__SessionState *s)
 	case TRIBUTARY__SESSION_STATE__STATE__STATE_UNSPECIFIED:
 	default:
 		return "unknown";
+	}
+}
+
+static enum colour
+session_colour(const Tributary__SessionState *s)
+{
+	switch (s->state) {
+	case TRIBUTARY__SESSION_STATE__STATE__STARTED:
+		return COLOUR_GOOD;
+	case TRIBUTARY__SESSION_STATE__STATE__STOPPING:
+		return COLOUR_WARNING;
+	case TRIBUTARY__SESSION_STATE__STATE__DISABLED:
+		return s->error != NULL ? COLOUR_BAD : COLOUR_DIM;
+	case TRIBUTARY__SESSION_STATE__STATE__CONFIGURED:
+	case TRIBUTARY__SESSION_STATE__STATE__CLONED:
+	case TRIBUTARY__SESSION_STATE__STATE__STATE_UNSPECIFIED:
+	default:
+		return COLOUR_NONE;
 	}
 }
 
@@ -214,13 +263,13 @@ put_session(struct top_model *m, const Tributary__SessionState *s,
 		return;
 	put_session_name(row->cells[S_NAME], s);
 	top_cell(row->cells[S_STATE], session_state(s));
+	row->colours[S_STATE] = session_colour(s);
 	began = s->has_started_ns ? s->started_ns : s->created_ns;
 	snprintf(row->cells[S_AGE], TOP_CELL, "%s", m->now_ns < began ? "-" :
 	    human_ms(text, (m->now_ns - began) / 1000000));
 	put_bytes_rate(row->cells[S_RATE], r.known, r.bytes);
 	put_count_rate(row->cells[S_PACKETS], r.known, r.packets);
-	put_count(row->cells[S_LOST], c.lost);
-	put_count_rate(row->cells[S_LOST_RATE], r.known, r.lost);
+	put_losses(row, S_LOST, c.lost, &r);
 	snprintf(row->cells[S_FILL], TOP_CELL, "%" PRIu64 " %%", size == 0 ? 0 :
 	    human_whole((double)used * 100 / (double)size));
 	put_bytes(row->cells[S_BUFFERS], size);
@@ -229,6 +278,7 @@ put_session(struct top_model *m, const Tributary__SessionState *s,
 	else
 		put_bytes(row->cells[S_FILE], s->file_bytes);
 	put_count(row->cells[S_PRODUCERS], s->producers);
+	sparkline(row->cells[S_TREND], TOP_CELL, r.past, TOP_COUNTS_PAST);
 }
 
 static void
@@ -238,7 +288,6 @@ summarise(struct top_model *m, const Tributary__QuerySessionsReply *r)
 	char rate[TOP_CELL], packets[TOP_CELL], lost[TOP_CELL];
 	time_t now = (time_t)(r->now_ns / 1000000000);
 	struct tm tm;
-	size_t at_end;
 
 	if (localtime_r(&now, &tm) == NULL ||
 	    strftime(at, sizeof(at), "%H:%M:%S", &tm) == 0)
@@ -251,10 +300,10 @@ summarise(struct top_model *m, const Tributary__QuerySessionsReply *r)
 	    packets, lost, r->all_sessions, human_s(r->all_sessions),
 	    human_bytes(used, r->buffer_bytes),
 	    human_bytes(most, r->max_buffer_bytes));
-	at_end = strlen(m->summary);
+	m->overload[0] = '\0';
 	if (r->overload != NULL && r->overload->level > 0)
-		snprintf(m->summary + at_end, sizeof(m->summary) - at_end,
-		    "  OVERLOADED, level %" PRIu32, r->overload->level);
+		snprintf(m->overload, sizeof(m->overload),
+		    "OVERLOADED, level %" PRIu32, r->overload->level);
 }
 
 void
@@ -287,16 +336,33 @@ static double
 rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
 {
 	const struct top_counts *p = &m->producer_counts;
-	double sum = 0;
+	double sum = 0, rate;
 	size_t i;
 
 	for (i = 0; i < p->n; i++) {
-		if (p->all[i].machine == machine && p->all[i].rate >= 0) {
+		rate = p->all[i].past[TOP_COUNTS_PAST - 1];
+		if (p->all[i].machine == machine && rate >= 0) {
 			*known = true;
-			sum += p->all[i].rate;
+			sum += rate;
 		}
 	}
 	return sum;
+}
+
+static enum colour
+machine_colour(const Tributary__MachineState *s)
+{
+	switch (s->state) {
+	case TRIBUTARY__MACHINE_STATE__STATE__CONNECTED:
+		return COLOUR_GOOD;
+	case TRIBUTARY__MACHINE_STATE__STATE__CUT:
+		return COLOUR_BAD;
+	case TRIBUTARY__MACHINE_STATE__STATE__GONE:
+		return COLOUR_DIM;
+	case TRIBUTARY__MACHINE_STATE__STATE__STATE_UNSPECIFIED:
+	default:
+		return COLOUR_NONE;
+	}
 }
 
 static void
@@ -318,9 +384,9 @@ put_machine(struct top_model *m, const Tributary__MachineState *s,
 		return;
 	top_cell(row->cells[M_NAME], s->id == 0 ? "host" : s->name);
 	top_cell(row->cells[M_STATE], machine_state_text(s));
+	row->colours[M_STATE] = machine_colour(s);
 	put_bytes_rate(row->cells[M_RATE], r.known, r.bytes);
-	put_count(row->cells[M_LOST], c.lost);
-	put_count_rate(row->cells[M_LOST_RATE], r.known, r.lost);
+	put_losses(row, M_LOST, c.lost, &r);
 	if (s->relay == NULL)
 		strcpy(row->cells[M_WAITS], "-");
 	else
@@ -391,11 +457,12 @@ put_producer(struct top_model *m, const Tributary__ProducerState *s,
 	snprintf(row->cells[P_PID], TOP_CELL, "%" PRId32, s->pid);
 	put_bytes_rate(row->cells[P_RATE], r.known, r.bytes);
 	put_count_rate(row->cells[P_PACKETS], r.known, r.packets);
-	put_count(row->cells[P_LOST], c.lost);
-	put_count_rate(row->cells[P_LOST_RATE], r.known, r.lost);
+	put_losses(row, P_LOST, c.lost, &r);
 	put_kernel_lost(row->cells[P_KERNEL], s->kernel_lost);
-	if (s->kernel_lost != NULL)
+	if (s->kernel_lost != NULL) {
 		m->producers.n_columns = P_COLUMNS;
+		row->colours[P_KERNEL] = COLOUR_WARNING;
+	}
 	snprintf(row->cells[P_SOURCES], TOP_CELL, "%" PRIu32 "/%" PRIu32,
 	    s->instances, s->data_sources);
 }
@@ -428,18 +495,44 @@ top_model_trouble(struct top_model *m, const char *why)
 
 /* ---- the screen ---- */
 
+/* Puts a part of a line, of which *left columns are left. */
 static void
-put_text(FILE *out, const char *text, int width)
+put_part(FILE *out, const struct top_model *m, enum colour c, const char *text,
+    int *left)
 {
 	size_t n;
+	int w;
 
-	for (; *text != '\0'; text += n) {
-		n = utf8_printable(text, strlen(text));
-		if (n == 0)
-			n = 1;
-		if (width > 0 && --width == 0 && text[n] != '\0')
-			return;
-		fwrite(text, 1, n, out);
+	n = text_width_fit(text, *left, &w);
+	*left -= w;
+	if (n == 0)
+		return;
+	fputs(colour_begin(m->coloured, c), out);
+	fwrite(text, 1, n, out);
+	fputs(colour_end(m->coloured, c), out);
+}
+
+static void
+put_first_line(FILE *out, const struct top_model *m, int width)
+{
+	int left = width == 0 ? INT_MAX : width;
+
+	put_part(out, m, COLOUR_HEADING, m->collector, &left);
+	put_part(out, m, COLOUR_NONE, "  ", &left);
+	if (m->trouble[0] != '\0') {
+		put_part(out, m, COLOUR_BAD, m->trouble, &left);
+	} else if (!m->has_sessions) {
+		put_part(out, m, COLOUR_DIM, "asking ...", &left);
+	} else if (width > 0 && m->overload[0] != '\0') {
+		/* A narrow screen has no room for all of it. */
+		put_part(out, m, COLOUR_BAD, m->overload, &left);
+		put_part(out, m, COLOUR_NONE, "  ", &left);
+		put_part(out, m, COLOUR_NONE, m->summary, &left);
+	} else {
+		put_part(out, m, COLOUR_NONE, m->summary, &left);
+		put_part(out, m, COLOUR_NONE, m->overload[0] == '\0' ? "" :
+		    "  ", &left);
+		put_part(out, m, COLOUR_BAD, m->overload, &left);
 	}
 }
 
@@ -481,12 +574,8 @@ top_model_print(FILE *out, const struct top_model *m, int width,
 	const struct top_table *tables[3] = { &m->sessions, &m->machines,
 		&m->producers };
 	size_t lines[3], i;
-	char first[LINE_BYTES + TOP_CELL + 2];
 
-	snprintf(first, sizeof(first), "%s  %s", m->collector,
-	    m->trouble[0] != '\0' ? m->trouble : m->has_sessions ? m->summary :
-	    "asking ...");
-	put_text(out, first, width);
+	put_first_line(out, m, width);
 	if (height == 1)
 		return;
 	fputs(end, out);

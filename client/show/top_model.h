@@ -6,6 +6,7 @@
 #ifndef CLIENT_SHOW_TOP_MODEL_H
 #define CLIENT_SHOW_TOP_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +36,12 @@ void top_model_producers(struct top_model *m, uint64_t now_ms,
     const struct Tributary__QueryProducersReply *r);
 /* Sets why the collector is not connected (copied); NULL: it is. */
 void top_model_trouble(struct top_model *m, const char *why);
+
+/*
+ * Sets how screens are drawn; without this call in plain text.  coloured: by
+ * colour_is_on(); trends: with a sparkline of each session's rate.
+ */
+void top_model_look(struct top_model *m, bool coloured, bool trends);
 
 /*
  * Prints one screen of width columns and height lines; 0: unlimited.  end goes

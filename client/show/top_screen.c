@@ -9,6 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "client/text/terminal.h"
 #include "transport/loop/loop.h"
 
 const char top_screen_home[] = "\x1b[H";
@@ -34,10 +35,7 @@ static volatile sig_atomic_t entered;
 bool
 top_screen_is_there(void)
 {
-	const char *term = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && term != NULL && term[0] != '\0' &&
-	    strcmp(term, "dumb") != 0;
+	return terminal_redraws(STDOUT_FILENO);
 }
 
 static void

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/text/text_width.h"
 #include "protos/utf8.h"
-#include "transport/base/human_numbers.h"
 
 /* A first column keeps so much. */
 #define LEAST_FIRST 6
@@ -79,11 +79,11 @@ top_cell(char out[TOP_CELL], const char *text)
 static int
 width_of(const struct top_table *t, size_t column)
 {
-	int width = human_width(t->columns[column].title), w;
+	int width = text_width(t->columns[column].title), w;
 	size_t i;
 
 	for (i = 0; i < t->n_rows; i++) {
-		w = human_width(t->rows[i].cells[column]);
+		w = text_width(t->rows[i].cells[column]);
 		if (w > width)
 			width = w;
 	}
@@ -136,21 +136,22 @@ fit(const struct top_table *t, int width, int *widths, bool *shown)
 
 /* Text that is cut or filled to width columns. */
 static void
-put(FILE *out, const char *text, int width, bool right, bool last)
+put(FILE *out, const char *text, int width, bool right, bool last,
+    bool coloured, enum colour c)
 {
-	int w = human_width(text), fill = width - w;
 	size_t n;
+	int w;
 
-	if (right && fill > 0)
-		fprintf(out, "%*s", fill, "");
-	for (; *text != '\0' && width > 0; text += n, width--) {
-		n = utf8_printable(text, strlen(text));
-		if (n == 0)
-			n = 1;
+	n = text_width_fit(text, width, &w);
+	if (right)
+		fprintf(out, "%*s", width - w, "");
+	if (n > 0) {
+		fputs(colour_begin(coloured, c), out);
 		fwrite(text, 1, n, out);
+		fputs(colour_end(coloured, c), out);
 	}
-	if (!right && !last && fill > 0)
-		fprintf(out, "%*s", fill, "");
+	if (!right && !last)
+		fprintf(out, "%*s", width - w, "");
 }
 
 static void
@@ -168,7 +169,8 @@ put_line(FILE *out, const struct top_table *t, const struct top_row *row,
 		if (i > 0)
 			fprintf(out, "%*s", GAP, "");
 		put(out, row == NULL ? t->columns[i].title : row->cells[i],
-		    widths[i], t->columns[i].right, i == last);
+		    widths[i], t->columns[i].right, i == last, t->coloured,
+		    row == NULL ? COLOUR_HEADING : row->colours[i]);
 	}
 	fputs(end, out);
 }
@@ -193,7 +195,8 @@ top_table_print(FILE *out, const struct top_table *t, int width,
 	if (n == t->all)
 		return 1 + n;
 	snprintf(more, sizeof(more), "... and %zu more", t->all - n);
-	put(out, more, width == 0 ? TOP_CELL : width, false, true);
+	put(out, more, width == 0 ? TOP_CELL : width, false, true, t->coloured,
+	    COLOUR_DIM);
 	fputs(end, out);
 	return 2 + n;
 }

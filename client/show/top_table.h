@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "client/text/colour.h"
+
 #define TOP_CELL        64
 #define TOP_MAX_COLUMNS 12u
 /* Most rows; of more the heaviest are kept, and all are counted. */
@@ -23,6 +25,7 @@ struct top_column {
 struct top_row {
 	double weight; /* sort key: the heaviest on top */
 	char cells[TOP_MAX_COLUMNS][TOP_CELL];
+	enum colour colours[TOP_MAX_COLUMNS];
 };
 
 /* Zero-initialised with columns set is ready to use. */
@@ -30,6 +33,7 @@ struct top_table {
 	const char *title;
 	const struct top_column *columns; /* borrowed */
 	size_t n_columns;
+	bool coloured; /* else colours are not printed */
 	struct top_row *rows; /* owned */
 	size_t n_rows;
 	size_t all; /* rows added, also those not kept */

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "client/text/colour.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"
 #include "protos/plain_text.h"
@@ -131,11 +132,21 @@ trace_report_types(FILE *out, struct trace_summary *s)
 	fprintf(out, "\n");
 }
 
-/* The beginning of a line under "Lost". */
-static const char *
-lost(size_t *lines)
+/* Lines that were printed under "Lost". */
+struct losses {
+	FILE *out;
+	bool coloured;
+	size_t lines;
+};
+
+static void
+begin_line(struct losses *l)
 {
-	return (*lines)++ == 0 ? "Lost            " : INDENT;
+	if (l->lines++ > 0)
+		fputs(INDENT, l->out);
+	else
+		fprintf(l->out, "Lost            %s", colour_begin(l->coloured,
+		    COLOUR_BAD));
 }
 
 /* "of machine door lost by its relay: spool full" */
@@ -173,15 +184,16 @@ on_processors(FILE *out, const struct trace_summary *s,
 }
 
 static void
-counters(FILE *out, const struct trace_summary *s, size_t *lines)
+counters(struct losses *shown, const struct trace_summary *s)
 {
+	FILE *out = shown->out;
 	char amount[TRACE_LOSS_AMOUNT_MAX], bytes[HUMAN_TEXT_MAX];
 	struct trace_loss l[MAX_LOSSES];
 	size_t i, n = trace_summary_losses(s, l, MAX_LOSSES);
 
 	for (i = 0; i < n && i < MAX_LOSSES; i++) {
-		fprintf(out, "%s%s", lost(lines),
-		    trace_loss_amount(amount, &l[i]));
+		begin_line(shown);
+		fputs(trace_loss_amount(amount, &l[i]), out);
 		if (l[i].bytes != 0)
 			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
 		if (trace_loss_on_link(&l[i])) {
@@ -301,7 +313,7 @@ trace_report_troubles(FILE *out, const struct trace_summary *s)
 }
 
 static const char *
-nothing_lost(const struct trace_summary *s)
+no_losses(const struct trace_summary *s)
 {
 	if (trace_summary_stats(s) == NULL)
 		return "not known: the trace holds no statistics";
@@ -314,25 +326,29 @@ void
 trace_report_losses(FILE *out, const struct trace_summary *s)
 {
 	const struct trace_totals *t = trace_summary_totals(s);
+	struct losses l = { .out = out, .coloured = colour_is_on(out) };
 	char count[HUMAN_TEXT_MAX];
-	size_t lines = 0;
 	unsigned bit;
 
-	counters(out, s, &lines);
+	counters(&l, s);
 	for (bit = 0; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
 		if (t->gaps_by_reason[bit] == 0)
 			continue;
-		fprintf(out, "%s%s gap%s in sequences: %s\n", lost(&lines),
+		begin_line(&l);
+		fprintf(out, "%s gap%s in sequences: %s\n",
 		    human_count(count, t->gaps_by_reason[bit]),
 		    human_s(t->gaps_by_reason[bit]),
 		    trace_summary_reason(bit));
 	}
-	if (t->malformed != 0)
-		fprintf(out, "%s%s packet%s in the trace malformed\n",
-		    lost(&lines), human_count(count, t->malformed),
-		    human_s(t->malformed));
-	if (lines == 0)
-		fprintf(out, "%s%s\n", lost(&lines), nothing_lost(s));
+	if (t->malformed != 0) {
+		begin_line(&l);
+		fprintf(out, "%s packet%s in the trace malformed\n",
+		    human_count(count, t->malformed), human_s(t->malformed));
+	}
+	if (l.lines > 0)
+		fputs(colour_end(l.coloured, COLOUR_BAD), out);
+	if (l.lines == 0)
+		fprintf(out, "Lost            %s\n", no_losses(s));
 	else if (trace_summary_stats(s) != NULL && t->after_stats != 0)
 		fprintf(out, INDENT "  and more perhaps: %s packet%s come%s "
 		    "after its last statistics\n", human_count(count,

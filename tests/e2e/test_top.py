@@ -2,84 +2,46 @@
 """tributary top: what it shows is what happens, and the terminal is as it was
 whatever ends it."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
+import unicodedata
 
 from harness import tap
 from harness.case import Case
 from harness.daemon import environment
 from harness.loop import SCALE
+from harness.terminal import Terminal
 
 TRIBUTARY = os.environ["TRIBUTARY"]
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
-class Terminal:
-    """A program on a terminal of its own."""
-
-    def __init__(self, case, args, lines=24, columns=80):
-        self.case = case
-        self.fd, there = pty.openpty()
-        self.there = there
-        self.resize(lines, columns)
-        self.before = termios.tcgetattr(there)
-
-        def lead():
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        self.process = subprocess.Popen(
-            args, stdin=there, stdout=there, stderr=there, preexec_fn=lead,
-            env=dict(environment(), TERM="xterm"))
-        os.set_blocking(self.fd, False)
-        self.out = b""
-        case.addCleanup(self.close)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.fd)
-        os.close(self.there)
-
-    def resize(self, lines, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
-                    struct.pack("HHHH", lines, columns, 0, 0))
-
-    def read(self):
-        try:
-            while data := os.read(self.fd, 65536):
-                self.out += data
-        except (BlockingIOError, OSError):
-            pass
+class Screen(Terminal):
+    """tributary top on a terminal."""
 
     def screen(self):
-        """The last drawing that is complete, as lines."""
-        self.read()
-        drawings = self.out.split(b"\x1b[H")[1:]
+        """The last drawing that is complete, as lines without colours."""
+        text = re.sub("\x1b\\[[0-9]*m", "", self.coloured())
+        return text.split("\n")
+
+    def coloured(self):
+        drawings = self.read().split(b"\x1b[H")[1:]
         whole = [d.split(b"\x1b[J")[0] for d in drawings if b"\x1b[J" in d]
         text = whole[-1].decode() if whole else ""
-        return text.replace("\x1b[K", "").replace("\r", "").split("\n")
+        return text.replace("\x1b[K", "").replace("\r", "")
 
     def see(self, condition, what):
         self.case.until(lambda: condition(self.screen()), what)
 
-    def key(self, key):
-        os.write(self.fd, key)
-
     def ended(self, status):
-        self.case.assertEqual(self.process.wait(timeout=60 * SCALE), status)
-        self.read()
+        super().ended(status)
         self.case.assertIn(ENTER, self.out)
         self.case.assertEqual(self.out.count(ENTER), self.out.count(LEAVE))
         after = self.out.rsplit(LEAVE, 1)
         self.case.assertIn(b"\x1b[?25h", after[0][-20:])
-        self.case.assertEqual(termios.tcgetattr(self.there), self.before)
 
 
 class Top(Case):
@@ -137,7 +99,7 @@ class Top(Case):
 
     def test_a_screen_and_its_keys(self):
         self.recording()
-        top = Terminal(self, self.command("--interval", "0.2"))
+        top = Screen(self, self.command("--interval", "0.2"))
         top.see(lambda lines: any(line.startswith("writer")
                                   for line in lines), "the producer")
         top.key(b"x")
@@ -149,12 +111,12 @@ class Top(Case):
         for how in (lambda top: top.key(b"\x03"),
                     lambda top: top.process.send_signal(signal.SIGTERM),
                     lambda top: top.process.send_signal(signal.SIGHUP)):
-            top = Terminal(self, self.command("--interval", "0.2"))
+            top = Screen(self, self.command("--interval", "0.2"))
             top.see(lambda lines: any("MACHINE" in line for line in lines),
                     "the machines")
             how(top)
             top.ended(0)
-        top = Terminal(self, self.command("--interval", "0.2"))
+        top = Screen(self, self.command("--interval", "0.2"))
         top.see(lambda lines: any("MACHINE" in line for line in lines),
                 "the machines")
         top.process.send_signal(signal.SIGSEGV)
@@ -162,7 +124,7 @@ class Top(Case):
 
     def test_another_size_is_drawn_at_once(self):
         self.recording("a-session-with-a-name-of-some-length")
-        top = Terminal(self, self.command("--interval", "3600"), 24, 120)
+        top = Screen(self, self.command("--interval", "3600"), 24, 120)
         top.see(lambda lines: any("BUFFERS" in line for line in lines),
                 "a wide screen")
         top.resize(10, 40)
@@ -174,15 +136,82 @@ class Top(Case):
 
     def test_names_do_not_steer_the_terminal(self):
         self.recording("evil\x1b[31mred\nline")
-        top = Terminal(self, self.command("--interval", "0.2"))
+        top = Screen(self, self.command("--interval", "0.2"))
         top.see(lambda lines: any(line.startswith(r"1 evil\x1b[31mred\x0aline")
                                   for line in lines), "the session")
-        self.assertNotIn(b"\x1b[31m", top.out)
+        self.assertNotIn(b"\x1b[31mred", top.out)
+        top.key(b"q")
+        top.ended(0)
+
+    def test_wide_names_keep_the_columns_in_line(self):
+        def width(text):
+            return sum(2 if unicodedata.east_asian_width(c) in "WF" else
+                       0 if unicodedata.combining(c) else 1 for c in text)
+
+        def rows(lines):
+            return [line for line in lines if re.match("[123] ", line)]
+        names = ("\u673a\u5668\u4eba" * 5, "kiosk", "e\u0301tage \U0001f600")
+        for name in names:
+            self.session(unique_session_name=name)
+        top = Screen(self, self.command("--interval", "0.2"), 24, 120)
+        top.see(lambda lines: len(rows(lines)) == 3, "three sessions")
+        self.assertEqual(len({width(row[:row.index("started")])
+                              for row in rows(top.screen())}), 1)
+        # Names are cut, between characters: all of it is UTF-8.
+        for columns in (41, 40):
+            top.resize(24, columns)
+            top.see(lambda lines: len(rows(lines)) == 3 and max(
+                map(width, lines)) <= columns, "a narrow screen")
+        top.key(b"q")
+        top.ended(0)
+
+    def test_states_and_losses_have_colours_where_they_are_wanted(self):
+        self.recording()
+        for env, green in (({}, True), ({"NO_COLOR": ""}, True),
+                           ({"NO_COLOR": "1"}, False)):
+            top = Screen(self, self.command("--interval", "0.2"), 24, 120,
+                         **env)
+            top.see(lambda lines: any("started" in line for line in lines),
+                    "the session")
+            self.assertEqual("\x1b[32mstarted\x1b[0m" in top.coloured(), green)
+            self.assertEqual("\x1b[1mSESSION\x1b[0m" in top.coloured(), green)
+            top.key(b"q")
+            top.ended(0)
+
+    def test_a_dumb_terminal_has_lines(self):
+        self.recording()
+        for term in ("dumb", ""):
+            top = Terminal(self, self.command("-n", "1"), TERM=term)
+            top.ended(0)
+            self.assertIn(b"1 probes  started", top.out)
+            self.assertNotIn(b"\x1b", top.out)
+
+    def test_the_trend_is_drawn_where_it_has_room_and_characters(self):
+        writer, _ = self.recording()
+        top = Screen(self, self.command("--interval", "0.1"), 24, 160)
+
+        def rises():
+            writer.number(10)
+            return re.search("(?m)^1 probes .*[\u2582-\u2588]$",
+                             "\n".join(top.screen()))
+        self.until(rises, "a bar")
+        self.assertIn("TREND", top.screen()[2])
+        # The first of the columns that go.
+        top.resize(24, 80)
+        top.see(lambda lines: "PRODUCERS" not in lines[2] and
+                "TREND" not in lines[2] and "FILE" in lines[2], "no room")
+        top.key(b"q")
+        top.ended(0)
+        top = Screen(self, self.command("--interval", "0.1"), 24, 160,
+                     LC_ALL="C")
+        top.see(lambda lines: any("PRODUCERS" in line for line in lines),
+                "a wide screen")
+        self.assertNotIn("TREND", top.screen()[2])
         top.key(b"q")
         top.ended(0)
 
     def test_a_collector_that_goes_is_waited_for(self):
-        top = Terminal(self, self.command("--interval", "0.2"))
+        top = Screen(self, self.command("--interval", "0.2"))
         top.see(lambda lines: any("MACHINE" in line for line in lines),
                 "the machines")
         self.daemons[0].stop()
@@ -195,7 +224,7 @@ class Top(Case):
     def test_one_that_never_was_there_is_an_error(self):
         _, err = self.blocks("--connect", self.path("nobody"), status=1)
         self.assertIn("tributary top: ", err)
-        top = Terminal(self, [TRIBUTARY, "top", "--connect",
+        top = Screen(self, [TRIBUTARY, "top", "--connect",
                               self.path("nobody")])
         top.ended(1)
         self.assertIn(b"tributary top: ", top.out.rsplit(LEAVE, 1)[1])

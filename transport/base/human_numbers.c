@@ -79,13 +79,3 @@ human_plural(const char *word, uint64_t n)
 	return n != 1 && len > 1 && word[len - 1] == 'h' &&
 	    strchr("cs", word[len - 2]) != NULL ? "es" : human_s(n);
 }
-
-int
-human_width(const char *utf8)
-{
-	int n = 0;
-
-	for (; *utf8 != '\0'; utf8++)
-		n += ((unsigned char)*utf8 & 0xc0) != 0x80;
-	return n;
-}

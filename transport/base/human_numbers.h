@@ -30,7 +30,4 @@ const char *human_plural(const char *word, uint64_t n);
  */
 uint64_t human_whole(double v);
 
-/* Columns that a text takes on a terminal, one a character. */
-int human_width(const char *utf8);
-
 #endif /* TRANSPORT_BASE_HUMAN_NUMBERS_H */

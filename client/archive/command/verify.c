@@ -10,6 +10,7 @@
 #include "client/archive/index/archive_files.h"
 #include "client/archive/index/segment_index.h"
 #include "client/archive/segment_entry.h"
+#include "client/text/colour.h"
 #include "client/text/progress.h"
 #include "protos/plain_text.h"
 #include "transport/base/human_numbers.h"
@@ -18,6 +19,7 @@ struct check {
 	const struct archive_open *a;
 	uint64_t problems, segments;
 	struct progress progress;
+	bool coloured;
 	bool gone; /* the file of the row that was looked at */
 	char err[ARCHIVE_ERROR_SIZE];
 };
@@ -26,7 +28,11 @@ static void
 problem(struct check *k, const char *path, const char *what)
 {
 	progress_clear(&k->progress);
-	plain_printf(stdout, "%s: %s\n", path, what);
+	plain_printf(stdout, "%s: ", path);
+	fputs(colour_begin(k->coloured, COLOUR_BAD), stdout);
+	plain_text_put(stdout, what);
+	fputs(colour_end(k->coloured, COLOUR_BAD), stdout);
+	fputc('\n', stdout);
 	k->problems++;
 }
 
@@ -176,12 +182,15 @@ check_database(struct check *k)
 int
 archive_verify(const struct archive_open *a)
 {
-	struct check k = { .a = a };
+	struct check k = { .a = a, .coloured = colour_is_on(stdout) };
+	enum colour c;
 
 	if (check_database(&k) < 0 || check_rows(&k) < 0 ||
 	    check_folder(&k) < 0)
 		return archive_refuse(k.err);
-	printf("%" PRIu64 " segment%s, %" PRIu64 " problem%s\n", k.segments,
-	    human_s(k.segments), k.problems, human_s(k.problems));
+	c = k.problems > 0 ? COLOUR_BAD : COLOUR_GOOD;
+	printf("%" PRIu64 " segment%s, %s%" PRIu64 " problem%s%s\n",
+	    k.segments, human_s(k.segments), colour_begin(k.coloured, c),
+	    k.problems, human_s(k.problems), colour_end(k.coloured, c));
 	return k.problems > 0 ? ARCHIVE_WRONG : ARCHIVE_DONE;
 }

@@ -8,6 +8,7 @@
 #include "client/archive/catalog.h"
 #include "client/archive/find/segment_details.h"
 #include "client/archive/selection.h"
+#include "client/text/colour.h"
 #include "client/text/text_cell.h"
 #include "client/text/time_text.h"
 #include "protos/json_out.h"
@@ -16,11 +17,15 @@
 
 /* Names in a cell; more of them are counted. */
 #define CELL_NAMES 2u
+/* Longer names are cut to so many bytes. */
+#define NAME_BYTES 101
+#define RECORDING_BYTES 201
 
 enum column { WHEN, MACHINE, RECORDING, SIZE, LOST, TRIGGERS, PATH, COLUMNS };
 
 struct line {
 	char cell[COLUMNS][TEXT_CELL_MAX];
+	bool pinned, local;
 };
 
 struct printing {
@@ -58,14 +63,14 @@ when_text(char out[TEXT_CELL_MAX], const struct catalog_row *r)
 static void
 names_text(char out[TEXT_CELL_MAX], const struct detail_names *names)
 {
-	char name[TEXT_CELL_MAX];
+	char name[NAME_BYTES];
 	size_t i, len = 0;
 
 	snprintf(out, TEXT_CELL_MAX, "-");
 	for (i = 0; i < names->n && i < CELL_NAMES && len < TEXT_CELL_MAX; i++)
 		len += (size_t)snprintf(out + len, TEXT_CELL_MAX - len,
-		    "%s%.100s", i == 0 ? "" : ", ",
-		    text_cell_plain(names->name[i], name));
+		    "%s%s", i == 0 ? "" : ", ",
+		    text_cell_cut(names->name[i], name, sizeof(name)));
 	if (i < names->n && len < TEXT_CELL_MAX)
 		snprintf(out + len, TEXT_CELL_MAX - len, ", +%zu",
 		    names->n - i);
@@ -75,26 +80,27 @@ static void
 fill_line(struct line *l, const struct catalog_row *r,
     const struct segment_details *d)
 {
-	char name[TEXT_CELL_MAX], number[HUMAN_TEXT_MAX];
+	char name[RECORDING_BYTES], number[HUMAN_TEXT_MAX];
+	char path[TEXT_CELL_MAX];
+	const char *recording;
 
 	when_text(l->cell[WHEN], r);
 	names_text(l->cell[MACHINE], &d->machines);
 	names_text(l->cell[TRIGGERS], &d->triggers);
+	recording = text_cell_cut(r->recording, name, sizeof(name));
 	if (r->number == 0)
-		snprintf(l->cell[RECORDING], TEXT_CELL_MAX, "%.200s",
-		    text_cell_plain(r->recording, name));
+		snprintf(l->cell[RECORDING], TEXT_CELL_MAX, "%s", recording);
 	else
-		snprintf(l->cell[RECORDING], TEXT_CELL_MAX,
-		    "%.200s %" PRIu32, text_cell_plain(r->recording, name),
-		    r->number);
+		snprintf(l->cell[RECORDING], TEXT_CELL_MAX, "%s %" PRIu32,
+		    recording, r->number);
 	snprintf(l->cell[SIZE], TEXT_CELL_MAX, "%s", human_bytes(number,
 	    r->bytes));
 	snprintf(l->cell[LOST], TEXT_CELL_MAX, "%s", r->lost == 0 ? "-" :
 	    human_count(number, r->lost));
-	text_cell_plain(r->path, name);
-	snprintf(l->cell[PATH], TEXT_CELL_MAX, "%.450s%s%s", r->path[0] == '\0'
-	    ? "-" : name, r->pinned ? " (pinned)" : "", r->local ? "" :
-	    " (in the store)");
+	snprintf(l->cell[PATH], TEXT_CELL_MAX, "%s", text_cell_plain(r->path,
+	    path));
+	l->pinned = r->pinned;
+	l->local = r->local;
 }
 
 static bool
@@ -115,11 +121,37 @@ line_cb(void *arg, const struct catalog_row *row)
 	return true;
 }
 
+static enum colour
+colour_of(enum column k, const char *cell)
+{
+	if (strcmp(cell, "-") == 0)
+		return COLOUR_NONE;
+	return k == LOST ? COLOUR_BAD : k == TRIGGERS ? COLOUR_WARNING :
+	    COLOUR_NONE;
+}
+
+static void
+put_line(FILE *out, const struct line *l, const int *width, bool coloured)
+{
+	size_t k;
+
+	for (k = 0; k < PATH; k++)
+		text_cell_put_in(out, l->cell[k], width[k], coloured,
+		    colour_of(k, l->cell[k]));
+	fputs(l->cell[PATH], out);
+	if (l->pinned)
+		colour_put(out, coloured, COLOUR_GOOD, " (pinned)");
+	if (!l->local)
+		colour_put(out, coloured, COLOUR_DIM, " (in the store)");
+	fputc('\n', out);
+}
+
 static void
 put_lines(FILE *out, const struct printing *p)
 {
 	static const char *const names[COLUMNS] = { "WHEN", "MACHINE",
 		"RECORDING", "SIZE", "LOST", "TRIGGERS", "PATH" };
+	bool coloured = colour_is_on(out);
 	int width[COLUMNS];
 	size_t i, k;
 
@@ -130,13 +162,12 @@ put_lines(FILE *out, const struct printing *p)
 			    p->lines[i].cell[k]);
 	}
 	for (k = 0; k < PATH; k++)
-		text_cell_put(out, names[k], width[k]);
-	fprintf(out, "%s\n", names[PATH]);
-	for (i = 0; i < p->n; i++) {
-		for (k = 0; k < PATH; k++)
-			text_cell_put(out, p->lines[i].cell[k], width[k]);
-		fprintf(out, "%s\n", p->lines[i].cell[PATH]);
-	}
+		text_cell_put_in(out, names[k], width[k], coloured,
+		    COLOUR_HEADING);
+	colour_put(out, coloured, COLOUR_HEADING, names[PATH]);
+	fputc('\n', out);
+	for (i = 0; i < p->n; i++)
+		put_line(out, &p->lines[i], width, coloured);
 }
 
 int

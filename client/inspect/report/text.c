@@ -10,6 +10,7 @@
 #include "client/inspect/report/report.h"
 #include "client/inspect/report/session_log.h"
 #include "client/inspect/report/verdict.h"
+#include "client/text/colour.h"
 #include "client/trace/trace_report.h"
 #include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
@@ -391,6 +392,24 @@ file(FILE *out, const struct inspection *i)
 		    "off\n", human_bytes(bytes, scan->tail_bytes));
 }
 
+static enum colour
+colour_of(enum inspect_verdict_kind kind)
+{
+	switch (kind) {
+	case INSPECT_WHOLE:
+		return COLOUR_GOOD;
+	case INSPECT_LOSSY:
+	case INSPECT_WRONG_TIMES:
+	case INSPECT_UNFINISHED:
+		return COLOUR_WARNING;
+	case INSPECT_CUT_OFF:
+	case INSPECT_DAMAGED:
+	case INSPECT_NO_TRACE:
+		return COLOUR_BAD;
+	}
+	return COLOUR_NONE;
+}
+
 void
 inspect_report_text(FILE *out, const struct inspection *i,
     const struct inspect_verdict *v, const char *path)
@@ -398,7 +417,9 @@ inspect_report_text(FILE *out, const struct inspection *i,
 	struct trace_summary *s = inspection_summary(i);
 	char name[SHOWN];
 
-	fprintf(out, "Verdict         %s\n", v->text);
+	fputs("Verdict         ", out);
+	colour_put(out, colour_is_on(out), colour_of(v->kind), v->text);
+	fputc('\n', out);
 	if (v->kind == INSPECT_NO_TRACE) {
 		fprintf(out, "Trace           %s\n", shown(name, path));
 		return;

@@ -9,8 +9,9 @@
 
 #include "client/show/top_model.h"
 #include "client/show/top_table.h"
+#include "client/text/text_width.h"
 #include "protos/control.pb-c.h"
-#include "transport/base/human_numbers.h"
+#include "protos/utf8.h"
 
 #define SECOND 1000000000ull
 
@@ -176,6 +177,85 @@ what_others_wrote_does_not_steer_the_terminal(void **state)
 }
 
 static void
+colours_are_asked_for_and_cost_no_columns(void **state)
+{
+	Tributary__OverloadState overload = TRIBUTARY__OVERLOAD_STATE__INIT;
+	const char *s;
+
+	overload.level = 2;
+	sessions_reply.overload = &overload;
+	session.packets_lost = 5;
+	top_model_sessions(model, 5000, &sessions_reply);
+	sessions_reply.overload = NULL;
+	assert_silent(print(0, 0), "\033");
+	assert_says(text, "  OVERLOADED, level 2\n");
+	top_model_look(model, true, false);
+	s = print(0, 0);
+	assert_says(s, "\033[1mhere\033[0m  ");
+	assert_says(s, "  \033[31mOVERLOADED, level 2\033[0m\n");
+	assert_says(s, "\033[1mSESSION\033[0m ");
+	assert_says(s, "7 robots  \033[32mstarted\033[0m  ");
+	assert_says(s, "\033[33m5\033[0m");
+	/* A narrow screen shows it, too. */
+	assert_says(print(40, 0), "\033[31mOVERLOADED, level 2\033[0m  ");
+	top_model_trouble(model, "refused");
+	assert_says(print(0, 0), "\033[31mrefused\033[0m\n");
+}
+
+static void
+trends_are_of_the_last_answers(void **state)
+{
+	uint64_t i, now = 5000;
+
+	top_model_look(model, false, true);
+	top_model_sessions(model, now, &sessions_reply);
+	assert_says(print(0, 0), "PRODUCERS  TREND\n");
+	/* One more each time; the first answer has no rate. */
+	for (i = 1; i <= 7; i++) {
+		buffer.bytes_written += i << 20;
+		top_model_sessions(model, now += 1000, &sessions_reply);
+	}
+	assert_says(print(0, 0), "  " "         " "\u2582\u2583\u2584\u2585"
+	    "\u2586\u2587\u2588\n");
+	/* What is too old goes. */
+	for (i = 0; i < 16; i++)
+		top_model_sessions(model, now += 1000, &sessions_reply);
+	assert_silent(print(0, 0), "\u2588");
+	assert_says(text, "\u2581\u2581\n");
+	session.id = 8;
+	top_model_sessions(model, now += 1000, &sessions_reply);
+	assert_silent(print(0, 0), "\u2581");
+	/* The first of the columns that go where there is no room. */
+	assert_says(print(100, 0), "PRODUCERS");
+	assert_silent(text, "TREND");
+}
+
+static void
+wide_names_are_as_wide_as_they_look(void **state)
+{
+	static char wide[] = "\u673a\u5668\u4eba\u673a\u5668\u4eba";
+	char line[600], escaped[600];
+	const char *s, *end;
+	int width;
+
+	session.unique_session_name = wide;
+	top_model_sessions(model, 5000, &sessions_reply);
+	assert_says(print(0, 0), "\nSESSION         STATE ");
+	assert_says(text, "\n7 \u673a\u5668\u4eba\u673a\u5668\u4eba  started");
+	for (width = 1; width < 40; width++) {
+		for (s = print(width, 0); *s != '\0'; s = *end == '\0' ? end :
+		    end + 1) {
+			end = s + strcspn(s, "\n");
+			snprintf(line, sizeof(line), "%.*s", (int)(end - s), s);
+			assert_true(text_width(line) <= width);
+			/* A character that was cut would be escaped. */
+			assert_string_equal(utf8_escape(escaped,
+			    sizeof(escaped), line, strlen(line), ""), line);
+		}
+	}
+}
+
+static void
 trouble_is_told_in_the_first_line(void **state)
 {
 	top_model_sessions(model, 5000, &sessions_reply);
@@ -289,7 +369,7 @@ no_line_is_wider_and_no_screen_higher_than_the_terminal(void **state)
 				end = s + strcspn(s, "\n");
 				snprintf(line, sizeof(line), "%.*s",
 				    (int)(end - s), s);
-				assert_true(human_width(line) <= width);
+				assert_true(text_width(line) <= width);
 			}
 		}
 	}
@@ -345,6 +425,9 @@ main(void)
 		TEST(a_collector_that_counts_absurdly_does_no_harm),
 		TEST(a_session_that_is_new_has_no_rate_yet),
 		TEST(what_others_wrote_does_not_steer_the_terminal),
+		TEST(colours_are_asked_for_and_cost_no_columns),
+		TEST(trends_are_of_the_last_answers),
+		TEST(wide_names_are_as_wide_as_they_look),
 		TEST(trouble_is_told_in_the_first_line),
 		TEST(the_fastest_are_on_top_and_machines_have_their_producers_rates),
 		TEST(the_kernels_losses_are_shown_where_there_are_any),
