@@ -13,6 +13,7 @@
 #include "client/inspect/report/verdict.h"
 #include "client/inspect/scan/trace_open.h"
 #include "client/inspect/scan/trace_window.h"
+#include "client/text/progress.h"
 #include "protos/plain_text.h"
 
 #define ERROR_BYTES 512
@@ -60,6 +61,22 @@ report(const struct inspection *i, const struct inspect_options *o)
 	return status_of(v.kind, o->strict);
 }
 
+/* -1: err is set. */
+static int
+read_whole(struct inspection *i, struct trace_window *w, uint64_t size,
+    char *err, size_t err_size)
+{
+	struct progress progress;
+	int rc;
+
+	progress_begin_bytes(&progress, "read", size);
+	w->progress = &progress;
+	rc = inspection_run(i, w, size, err, err_size);
+	progress_clear(&progress);
+	w->progress = NULL;
+	return rc;
+}
+
 static int
 run_report(const struct inspect_options *o)
 {
@@ -76,7 +93,7 @@ run_report(const struct inspect_options *o)
 		refuse("out of memory");
 	else if ((o->follow ? inspect_follow_read(i, fd,
 	    fd == STDIN_FILENO ? NULL : o->path, err, sizeof(err)) :
-	    inspection_run(i, &w, size, err, sizeof(err))) < 0)
+	    read_whole(i, &w, size, err, sizeof(err))) < 0)
 		refuse(err);
 	else
 		status = report(i, o);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "client/inspect/scan/trace_scan.h"
 #include "client/inspect/scan/trace_tail.h"
 #include "client/inspect/scan/trace_window.h"
+#include "client/text/progress.h"
 #include "protos/clock.pb-c.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
@@ -41,6 +43,7 @@ struct reading {
 	struct trace_tail *tail;  /* owned; NULL: it is not followed */
 	struct packet_show *show; /* owned */
 	struct trace_scan scan;
+	struct progress progress;
 };
 
 static int
@@ -91,6 +94,19 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 	return false;
 }
 
+/*
+ * Whether packets go into a file, or nowhere: on a terminal, or through a pager
+ * to one, a line of progress would be among them.
+ */
+static bool
+has_quiet_output(const struct inspect_options *o)
+{
+	struct stat st;
+
+	return o->mode == INSPECT_CONVERT ||
+	    (fstat(STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode));
+}
+
 static void
 reading_done(struct reading *r)
 {
@@ -109,6 +125,7 @@ read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
 	const char *path = strcmp(o->path, "-") == 0 ? NULL : o->path;
 	char err[ERROR_BYTES];
 	uint64_t size;
+	int rc;
 
 	memset(r, 0, sizeof(*r));
 	r->options = o;
@@ -122,11 +139,13 @@ read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
 		r->tail = trace_tail_new(r->fd, path, idle_cb, r);
 		if (r->tail == NULL)
 			return fail(strerror(errno));
+	} else if (has_quiet_output(o)) {
+		progress_begin_bytes(&r->progress, "read", size);
+		r->window.progress = &r->progress;
 	}
-	if (trace_scan_run(&r->scan, &r->window, size, &ops, err,
-	    sizeof(err)) < 0)
-		return fail(err);
-	return 0;
+	rc = trace_scan_run(&r->scan, &r->window, size, &ops, err, sizeof(err));
+	progress_clear(&r->progress);
+	return rc < 0 ? fail(err) : 0;
 }
 
 /* Tells damage on standard error, as it is no part of the text. */

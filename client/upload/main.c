@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/text/progress.h"
 #include "client/upload/s3/credentials.h"
 #include "client/upload/s3/s3_http.h"
 #include "client/upload/s3/s3_place.h"
@@ -61,7 +62,19 @@ watch_signals(void)
 	(void)sigaction(SIGPIPE, &action, NULL);
 }
 
-/* --get and --descriptions. */
+static void
+received_cb(void *arg, uint64_t moved, uint64_t all)
+{
+	struct progress *p = arg;
+
+	progress_expect(p, all);
+	progress_show(p, moved);
+}
+
+/*
+ * --get and --descriptions.  What goes to standard output is read by a program,
+ * such as `tributary fetch`, which has its own line of progress.
+ */
 static int
 read_store(const struct upload_options *o, const struct upload_settings *s)
 {
@@ -71,6 +84,7 @@ read_store(const struct upload_options *o, const struct upload_settings *s)
 		.max_retry_ms = s->max_retry_ms,
 		.stop = &signals.stop,
 	};
+	struct progress progress = { .what = NULL };
 	struct credentials credentials = { 0 };
 	struct s3_http_setup setup = {
 		.place = &s->place,
@@ -79,16 +93,21 @@ read_store(const struct upload_options *o, const struct upload_settings *s)
 		.max_bytes_per_s = s->max_kb_per_s * 1024,
 		.stall_ms = s->stall_s * 1000ull,
 		.stop = &signals.stop,
+		.tick = received_cb,
+		.tick_arg = &progress,
 	};
 	char err[UPLOAD_ERROR_SIZE] = "no memory";
 	int rc = -1;
 
+	if (o->command == UPLOAD_GET && strcmp(o->file, "-") != 0)
+		progress_begin_bytes(&progress, "received", 0);
 	if (credentials_load(&credentials, s->credentials_file, err,
 		sizeof(err)) == 0 &&
 	    (r.http = s3_http_new(&setup)) != NULL)
 		rc = o->command == UPLOAD_GET ? store_read_object(&r, o->get,
 		    o->sha256, o->file, err, sizeof(err)) :
 		    store_read_descriptions(&r, stdout, err, sizeof(err));
+	progress_clear(&progress);
 	if (rc != 0)
 		log_error("%s", err);
 	s3_http_free(r.http);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/archive/catalog.h"
+#include "client/text/progress.h"
 #include "client/upload/backlog.h"
 #include "client/upload/s3/credentials.h"
 #include "client/upload/s3/s3_http.h"
@@ -43,6 +44,11 @@ struct uploader {
 	int report_fd;
 	Tributary__UploadReport report;
 	char failure[512];
+	/* For a person who waits for uploader_run_once(), in bytes. */
+	struct progress progress;
+	uint64_t to_send; /* when it began */
+	uint64_t moved;   /* by the request under way */
+	uint64_t parts;   /* by the requests before, for the same segment */
 };
 
 static uint64_t
@@ -92,13 +98,30 @@ report(struct uploader *u, Tributary__UploadReport__State state)
 	upload_report_write(u->report_fd, &u->report);
 }
 
-/* Called while a segment is sent. */
 static void
-tick_cb(void *arg, uint64_t sent)
+show_progress(struct uploader *u)
+{
+	uint64_t sent = u->parts + u->moved;
+	uint64_t left = u->backlog.bytes;
+
+	/* Bytes that went in vain go once more. */
+	if (sent > u->report.path_bytes)
+		sent = u->report.path_bytes;
+	left = left > sent ? left - sent : 0;
+	progress_show(&u->progress, u->to_send > left ? u->to_send - left : 0);
+}
+
+/* Called while a segment is sent; a large one takes several requests. */
+static void
+tick_cb(void *arg, uint64_t moved, uint64_t all)
 {
 	struct uploader *u = arg;
 
-	(void)sent;
+	(void)all;
+	if (moved < u->moved)
+		u->parts += u->moved;
+	u->moved = moved;
+	show_progress(u);
 	report(u, TRIBUTARY__UPLOAD_REPORT__STATE__SENDING);
 }
 
@@ -194,9 +217,11 @@ segment_sent(struct uploader *u, const struct segment_row *row,
 	char bytes[HUMAN_TEXT_MAX];
 	unsigned failures = upload_queue_sent(&u->queue, row->id);
 
-	if (failures > 0)
+	if (failures > 0) {
+		progress_clear(&u->progress);
 		log_info("the store takes segments again, after %u failure%s",
 		    failures, human_s(failures));
+	}
 	log_debug("%s: %s sent", row->path, human_bytes(bytes, sent->bytes));
 	u->report.sent_segments++;
 	u->report.sent_bytes += sent->bytes;
@@ -220,8 +245,12 @@ do_segment(struct uploader *u, const struct segment_row *row)
 	u->report.path = row->path;
 	u->report.path_bytes = row->bytes;
 	u->report.has_path_bytes = true;
+	u->moved = u->parts = 0;
+	show_progress(u);
 	report(u, TRIBUTARY__UPLOAD_REPORT__STATE__SENDING);
 	segment_send(&sender, row, &sent);
+	if (sent.outcome != S3_OK)
+		progress_clear(&u->progress);
 	switch (sent.outcome) {
 	case S3_OK:
 		segment_sent(u, row, &sent);
@@ -373,6 +402,9 @@ uploader_run_once(struct uploader *u)
 {
 	if (!has_catalogue(u))
 		return false;
+	count_backlog(u);
+	u->to_send = u->backlog.bytes;
+	progress_begin_bytes(&u->progress, "sent", u->to_send);
 	while (!u->signals->stop) {
 		count_backlog(u);
 		send_all(u);
@@ -382,6 +414,7 @@ uploader_run_once(struct uploader *u)
 		wait_for_work(u, LOOK_MS);
 		obey_signals(u);
 	}
+	progress_clear(&u->progress);
 	u->backlog.counted_ms = 0;
 	count_backlog(u);
 	return u->backlog.counted_ms != 0 && u->backlog.segments == 0;

@@ -5,18 +5,23 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 from harness import store, tap
 from harness.loop import SCALE
+from harness.terminal import Terminal
 
 SMALL = [("kiosk 7/ä+1%.pftrace", 1000), ("b/c.pftrace", 1 << 20),
          ("b/c.pftrace-x.pftrace", 1), ("empty.pftrace", 0)]
+TRACE = os.path.join(os.environ["SOURCE_ROOT"], "tests", "conformance",
+                     "recordings", "trace-record.pftrace")
 LARGE = ("large.pftrace", (64 << 20) + 12345)
 
 
@@ -321,6 +326,56 @@ class Upload(unittest.TestCase):
         self.assertEqual(self.log().count("more than max_backlog_mb"), 1)
         self.front.fault = lambda request: None
         self.assertEqual(self.once(), 0, self.log())
+
+    def hold(self, method):
+        """Requests wait for their answer until the event is set."""
+        go = threading.Event()
+
+        def fault(request):
+            if request.command == method and request.answer is None:
+                go.wait(60 * SCALE)
+        self.front.fault = fault
+        return go
+
+    def assert_shows(self, line, method, *command, **env):
+        """The command, on a terminal, has this line while it waits for the
+        store, and not when it has ended."""
+        go = self.hold(method)
+        terminal = Terminal(self, command, **store.KEYS, **env)
+        self.until(lambda: re.search(line, terminal.read()), line)
+        go.set()
+        terminal.ended(0)
+        drawn = [m.start() for m in re.finditer(line, terminal.out)]
+        self.assertIn(b"\r\x1b[K", terminal.out[drawn[-1]:])
+        self.front.fault = lambda request: None
+
+    def test_on_a_terminal_it_shows_how_far_it_is(self):
+        with open(TRACE, "rb") as file:
+            store.catalogue(self.archive, "a.pftrace", file.read())
+        self.add("b.pftrace", 3000)
+        size = os.path.getsize(TRACE)
+        percent = round(100 * size / (size + 3000))
+        self.assert_shows(
+            rf"sent: \S+ \w+ of \S+ KiB \({percent} %\)".encode(), "PUT", store.UPLOAD, "--config", self.config, "--once")
+        self.assertEqual(self.states(), {"stored"})
+        copy = os.path.join(self.archive, "copy")
+        self.assert_shows(
+            rb"received: 0 bytes so far", "GET", store.UPLOAD, "--config",
+            self.config, "--get", f"{self.bucket.url}/b.pftrace", copy)
+        os.unlink(copy)
+        # The same through another program, which has the only line.
+        tributary = os.environ["TRIBUTARY"]
+        os.unlink(os.path.join(self.archive, "a.pftrace"))
+        subprocess.run([tributary, "archive", "reindex", "--archive",
+                        self.archive], check=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL)
+        self.assert_shows(
+            rb"\r\x1b\[\?7lbrought: 0 bytes of \S+ \w+ \(0 %\)", "GET", tributary, "fetch", "a.pftrace", "--archive", self.archive,
+            "--store", self.config, "-o", copy,
+            PATH=f"{os.path.dirname(store.UPLOAD)}:{os.environ['PATH']}")
+
+    def states(self):
+        return {state for _, state in store.rows(self.archive)}
 
     def test_a_damaged_object_is_not_fetched(self):
         self.add("a.pftrace", 1000)

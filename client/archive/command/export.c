@@ -15,6 +15,7 @@
 #include "client/archive/index/archive_files.h"
 #include "client/archive/index/segment_index.h"
 #include "client/archive/segment_entry.h"
+#include "client/text/progress.h"
 #include "transport/base/failure.h"
 #include "transport/base/human_numbers.h"
 #include "transport/sink/sink_path.h"
@@ -33,6 +34,8 @@ struct export {
 	int lock;           /* descriptor */
 	struct catalog *to; /* out's own */
 	uint64_t copied, there, bytes;
+	struct progress progress; /* in bytes */
+	uint64_t done;            /* bytes of the segments before this one */
 };
 
 /* A copy that has no name yet that counts: hidden, so no segment. */
@@ -47,9 +50,10 @@ struct copy {
 
 /* -1: errno; *reading: of which side. */
 static int
-copy_bytes(int from, int to, bool *reading)
+copy_bytes(struct export *e, int from, int to, bool *reading)
 {
 	static uint8_t buf[COPY_BYTES];
+	uint64_t copied = 0;
 	ssize_t n, done, at;
 
 	for (;;) {
@@ -60,12 +64,14 @@ copy_bytes(int from, int to, bool *reading)
 		for (at = 0; at < n; at += done)
 			if ((done = write(to, buf + at, (size_t)(n - at))) < 0)
 				return -1;
+		copied += (uint64_t)n;
+		progress_show(&e->progress, e->done + copied);
 	}
 }
 
 /* The time too: retention goes by it. */
 static int
-copy_file(int from, int to, bool *reading)
+copy_file(struct export *e, int from, int to, bool *reading)
 {
 	struct timespec times[2];
 	struct stat st;
@@ -73,7 +79,7 @@ copy_file(int from, int to, bool *reading)
 	*reading = true;
 	if (fstat(from, &st) < 0)
 		return -1;
-	if (copy_bytes(from, to, reading) < 0)
+	if (copy_bytes(e, from, to, reading) < 0)
 		return -1;
 	times[0] = st.st_atim;
 	times[1] = st.st_mtim;
@@ -179,7 +185,7 @@ check_and_name(const struct export *e, const struct chosen *s,
 }
 
 static int
-copy_segment(const struct export *e, const struct chosen *s, int from,
+copy_segment(struct export *e, const struct chosen *s, int from,
     const struct stat *st, char *err, size_t err_size)
 {
 	struct copy c = { .parent = -1 };
@@ -188,7 +194,7 @@ copy_segment(const struct export *e, const struct chosen *s, int from,
 
 	if ((fd = begin_copy(&c, e, s->path, st, err, err_size)) < 0) {
 		status = is_full(errno) ? NO_ROOM : FAILED;
-	} else if (copy_file(from, fd, &reading) < 0) {
+	} else if (copy_file(e, from, fd, &reading) < 0) {
 		e_no = errno;
 		status = !reading && is_full(e_no) ? NO_ROOM : FAILED;
 		(void)FAILURE(err, err_size, "%s%s%s: %s", reading ? "" :
@@ -260,14 +266,15 @@ export_one(struct export *e, const struct chosen *s, char *err,
 
 /* ---- all of them ---- */
 
+/* -1: the other folder is full. */
 static int
-export_all(struct export *e, const struct choice *c)
+export_each(struct export *e, const struct choice *c, int *status)
 {
 	char err[ARCHIVE_ERROR_SIZE];
-	int status = ARCHIVE_DONE;
 	size_t i;
 
-	for (i = 0; i < c->n; i++) {
+	for (i = 0; i < c->n; e->done += c->all[i++].bytes) {
+		progress_show(&e->progress, e->done);
 		switch (export_one(e, &c->all[i], err, sizeof(err))) {
 		case COPIED:
 			e->copied++;
@@ -277,13 +284,32 @@ export_all(struct export *e, const struct choice *c)
 			e->there++;
 			continue;
 		case NO_ROOM:
+			progress_clear(&e->progress);
 			(void)archive_refuse(err);
-			return archive_refuse("make room, and export again: "
-			    "what is there is not copied twice");
+			return -1;
 		default:
-			status = archive_refuse(err);
+			progress_clear(&e->progress);
+			*status = archive_refuse(err);
 		}
 	}
+	return 0;
+}
+
+static int
+export_all(struct export *e, const struct choice *c)
+{
+	int status = ARCHIVE_DONE, rc;
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < c->n; i++)
+		bytes += c->all[i].bytes;
+	progress_begin_bytes(&e->progress, "copied", bytes);
+	rc = export_each(e, c, &status);
+	progress_clear(&e->progress);
+	if (rc < 0)
+		return archive_refuse("make room, and export again: what is "
+		    "there is not copied twice");
 	/* The names, too, are on the disk then. */
 	if (syncfs(e->folder) < 0)
 		status = archive_refuse(strerror(errno));

@@ -8,6 +8,7 @@
 #include "client/archive/command/actions.h"
 #include "client/archive/segment_json.h"
 #include "client/archive/store/store_program.h"
+#include "client/text/progress.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
 #include "transport/base/human_numbers.h"
@@ -16,6 +17,7 @@ struct reindex {
 	struct catalog *catalog;
 	int64_t now_ns;
 	uint64_t added, known, refused;
+	struct progress progress;
 };
 
 /* Columns of a line of `tributary-upload --descriptions`. */
@@ -83,18 +85,21 @@ line_cb(void *arg, const char *line, char *err, size_t err_size)
 	sqlite3_stmt *s;
 	int rc;
 
+	progress_show(&r->progress, r->added + r->known + r->refused);
 	s = catalog_prepare(r->catalog, line_sql, err, err_size);
 	if (s == NULL ||
 	    catalog_bind(r->catalog, s, &value, 1, err, err_size) != 0 ||
 	    (rc = catalog_step(r->catalog, s, err, err_size)) < 0)
 		return -1;
 	if (rc == 0) {
+		progress_clear(&r->progress);
 		plain_printf(stderr, "tributary archive: no description of a "
 		    "segment: %.200s\n", line);
 		r->refused++;
 		return 0;
 	}
 	if (put(r, s, why, sizeof(why)) != 0) {
+		progress_clear(&r->progress);
 		plain_printf(stderr, "tributary archive: %s: %s\n",
 		    sqlite3_column_text(s, URL), why);
 		r->refused++;
@@ -113,8 +118,11 @@ archive_reindex_from(const struct archive_open *a)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	r.now_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	/* How many there are the store says with the last one. */
+	progress_begin(&r.progress, "descriptions read", 0);
 	rc = store_program_each(a->options->settings, a->options->from,
 	    line_cb, &r, err, sizeof(err));
+	progress_clear(&r.progress);
 	printf("%" PRIu64 " segment%s of the store taken, %" PRIu64
 	    " known before", r.added, human_s(r.added), r.known);
 	if (r.refused > 0)

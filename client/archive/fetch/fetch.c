@@ -16,6 +16,7 @@
 #include "client/archive/join/segment_plan.h"
 #include "client/archive/selection.h"
 #include "client/archive/store/store_program.h"
+#include "client/text/progress.h"
 #include "client/text/time_text.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
@@ -220,21 +221,24 @@ bring(struct fetch *f, char *err, size_t err_size)
 {
 	char bytes[HUMAN_TEXT_MAX];
 	char *path;
+	int rc = 0;
 	size_t i;
 
 	if (f->store.n > 0)
 		plain_printf(stderr, "%s: %zu segment%s, %s, of the store\n",
 		    flags.speaker, f->store.n, human_s(f->store.n),
 		    human_bytes(bytes, f->store.bytes));
-	for (i = 0; i < f->store.n; i++) {
-		path = fetch_store_bring(&f->store.all[i], f->settings, err,
+	progress_begin_bytes(&f->store.progress, "brought", f->store.bytes);
+	for (i = 0; rc == 0 && i < f->store.n; i++) {
+		path = fetch_store_bring(&f->store, i, f->settings, err,
 		    err_size);
 		if (path == NULL)
-			return -1;
-		if (!add_path(f, path))
-			return FAILURE(err, err_size, "out of memory");
+			rc = -1;
+		else if (!add_path(f, path))
+			rc = FAILURE(err, err_size, "out of memory");
 	}
-	return 0;
+	progress_clear(&f->store.progress);
+	return rc;
 }
 
 /* ---- what is done with them ---- */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/archive/fetch/trace_out.h"
 #include "client/archive/fetch/trace_tar.h"
@@ -19,14 +20,15 @@ struct writing {
 	struct trace_out *out;
 	struct trace_trim *trim; /* NULL: none */
 	struct segment_join_report report; /* of this recording, so far */
-	struct progress progress; /* in files */
+	struct progress progress; /* in bytes of the files */
+	uint64_t read;            /* of the recordings before this one */
 	bool no_memory;
 };
 
 static void
 tell(struct writing *w)
 {
-	progress_show(&w->progress, w->result->files + w->report.files);
+	progress_show(&w->progress, w->read + w->report.bytes);
 }
 
 static int
@@ -84,7 +86,7 @@ write_recording(struct writing *w, const struct segment_recording *r, char *err,
 	w->result->files += w->report.files;
 	w->result->gaps += w->report.gaps;
 	w->result->unfinished += w->report.unfinished;
-	w->report.files = 0;
+	w->read += w->report.bytes;
 	if (w->trim == NULL) {
 		/* Packets that were stored together count, too. */
 		w->result->packets = before + w->report.packets;
@@ -123,6 +125,20 @@ write_all(struct writing *w, const struct segment_plan *plan, char *err,
 	return 0;
 }
 
+/* Bytes of all files, as far as it can be known. */
+static uint64_t
+bytes_of(const struct segment_plan *plan)
+{
+	uint64_t sum = 0;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < plan->n; i++)
+		if (stat(plan->files[i].path, &st) == 0 && st.st_size > 0)
+			sum += (uint64_t)st.st_size;
+	return sum;
+}
+
 int
 fetch_join(struct fetch_result *out, const struct fetch_order *order,
     const struct segment_plan *plan, char *err, size_t err_size)
@@ -134,7 +150,7 @@ fetch_join(struct fetch_result *out, const struct fetch_order *order,
 	if ((w.out = trace_out_open(order->output, err, err_size)) == NULL)
 		return -1;
 	err[0] = '\0';
-	progress_begin(&w.progress, "segments joined", plan->n);
+	progress_begin_bytes(&w.progress, "joined", bytes_of(plan));
 	rc = write_all(&w, plan, err, err_size);
 	progress_clear(&w.progress);
 	/* Without a sentence it was the output that failed. */

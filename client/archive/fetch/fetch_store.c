@@ -27,21 +27,32 @@ fetch_store_want(struct fetch_store *s, const struct catalog_row *row,
 	if ((one.url = strdup(row->stored.url)) == NULL)
 		return FAILURE(err, err_size, "out of memory");
 	memcpy(one.sha256, row->sha256, sizeof(one.sha256));
+	one.bytes = row->bytes;
 	s->all[s->n++] = one;
 	s->bytes += row->bytes;
 	return 0;
 }
 
-char *
-fetch_store_bring(struct fetch_stored *one, const char *settings, char *err,
-    size_t err_size)
+static void
+tick_cb(void *arg, uint64_t bytes)
 {
+	struct fetch_store *s = arg;
+
+	progress_show(&s->progress, s->brought + bytes);
+}
+
+char *
+fetch_store_bring(struct fetch_store *s, size_t i, const char *settings,
+    char *err, size_t err_size)
+{
+	struct fetch_stored *one = &s->all[i];
 	char *path;
 
 	one->fd = store_program_get(settings, one->url, one->sha256,
-	    sizeof(one->sha256), err, err_size);
+	    sizeof(one->sha256), tick_cb, s, err, err_size);
 	if (one->fd < 0)
 		return NULL;
+	s->brought += one->bytes;
 	/* A file of its own each time that it is opened, from its begin. */
 	if (asprintf(&path, "/proc/self/fd/%d", one->fd) >= 0)
 		return path;

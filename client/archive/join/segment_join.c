@@ -151,6 +151,8 @@ read_next(struct join *j, struct input *in)
 	switch (segment_reader_next(in->reader, &in->next)) {
 	case SEGMENT_READ_PACKET:
 		in->has_next = true;
+		if (in->next.nth == 0)
+			j->report->bytes += in->next.stored_len;
 		return 0;
 	case SEGMENT_READ_CUT_OFF:
 		note_cut_off(j, in);

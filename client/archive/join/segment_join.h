@@ -42,6 +42,7 @@ struct segment_join_ops {
 struct segment_join_report {
 	size_t files;
 	uint64_t packets;
+	uint64_t bytes;       /* of the files, read so far */
 	uint32_t gaps;        /* between numbers */
 	uint32_t unfinished;  /* files without their end */
 };

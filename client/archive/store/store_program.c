@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +67,24 @@ wait_for(pid_t pid)
 
 /* ---- an object ---- */
 
+#define TICK_MS 250
+
+/* Calls tick until the program has ended; without pidfds only once. */
+static void
+watch(pid_t pid, int fd, void (*tick)(void *arg, uint64_t bytes), void *arg)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct stat st;
+
+	p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	do {
+		if (fstat(fd, &st) == 0)
+			tick(arg, (uint64_t)st.st_size);
+	} while (p.fd >= 0 && poll(&p, 1, TICK_MS) == 0);
+	if (p.fd >= 0)
+		close(p.fd);
+}
+
 static void
 to_hex(char hex[HEX_MAX + 1], const uint8_t *bytes, size_t len)
 {
@@ -96,7 +117,9 @@ open_nameless(char *err, size_t err_size)
 
 int
 store_program_get(const char *settings, const char *url,
-    const uint8_t *sha256, size_t sha256_len, char *err, size_t err_size)
+    const uint8_t *sha256, size_t sha256_len,
+    void (*tick)(void *arg, uint64_t bytes), void *arg, char *err,
+    size_t err_size)
 {
 	char hex[HEX_MAX + 1];
 	const char *const words[] = { "--sha256", hex, "--get", url, "-",
@@ -109,6 +132,7 @@ store_program_get(const char *settings, const char *url,
 		return -1;
 	if (start(&pid, settings, words, fd, err, err_size) != 0)
 		goto fail;
+	watch(pid, fd, tick, arg);
 	if (wait_for(pid) == 0)
 		return fd;
 	snprintf(err, err_size, "%s was not fetched", url);

@@ -22,11 +22,13 @@
 /*
  * Makes a file without a name of the object, below $TMPDIR or /var/tmp, which
  * exists as long as the descriptor.  settings: a file, or NULL for the default;
- * sha256: what the bytes must have.  Returns the descriptor; -1 with a sentence.
+ * sha256: what the bytes must have.  tick is called a few times a second with
+ * the bytes that are there.  Returns the descriptor; -1 with a sentence.
  */
 int store_program_get(const char *settings, const char *url,
-    const uint8_t *sha256, size_t sha256_len, char *err, size_t err_size)
-    MUST_CHECK;
+    const uint8_t *sha256, size_t sha256_len,
+    void (*tick)(void *arg, uint64_t bytes), void *arg, char *err,
+    size_t err_size) MUST_CHECK;
 
 /*
  * Calls fn with each line of `tributary-upload --descriptions` for a place

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/text/progress.h"
+
 #define FIRST_SIZE (4u << 20)
 /* Bytes of one read: they stay in a processor's cache. */
 #define PIECE (1u << 20)
@@ -82,6 +84,9 @@ trace_window_want(struct trace_window *w, size_t n)
 			return -1;
 		w->at_end = got == 0;
 		w->end += (size_t)got;
+		if (w->progress != NULL)
+			progress_show(w->progress, w->offset +
+			    (w->end - w->start));
 	}
 	return 0;
 }

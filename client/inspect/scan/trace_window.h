@@ -12,6 +12,8 @@
 
 #include "transport/base/compiler.h"
 
+struct progress;
+
 /* Reads like read(2): bytes stored, 0 at the end, -1 with errno. */
 typedef ssize_t (*trace_window_read_fn)(void *arg, uint8_t *buf, size_t len);
 
@@ -22,6 +24,8 @@ struct trace_window {
 	size_t cap, start, end;
 	uint64_t offset; /* of the window's first byte, in the file */
 	bool at_end;     /* the window reaches to the end of the file */
+	/* Shown the bytes that were read; NULL: none.  Borrowed. */
+	struct progress *progress;
 };
 
 void trace_window_init(struct trace_window *w, trace_window_read_fn read,

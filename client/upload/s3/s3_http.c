@@ -206,7 +206,8 @@ progress_cb(void *arg, curl_off_t down_total, curl_off_t down,
 	(void)curl_easy_getinfo(h->curl, CURLINFO_TOTAL_TIME_T, &now);
 	if (now >= h->next_tick) {
 		h->next_tick = now + TICK_US;
-		h->setup.tick(h->setup.tick_arg, (uint64_t)up);
+		h->setup.tick(h->setup.tick_arg, (uint64_t)(up + down),
+		    (uint64_t)(up_total + down_total));
 	}
 	return 0;
 }

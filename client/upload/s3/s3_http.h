@@ -33,8 +33,11 @@ struct s3_http_setup {
 	uint64_t stall_ms;        /* a connection without a byte is given up */
 	/* From a signal handler; NULL: none. */
 	const volatile sig_atomic_t *stop;
-	/* Called about once a second meanwhile, with bytes sent so far; or NULL. */
-	void (*tick)(void *arg, uint64_t sent);
+	/*
+	 * Called about once a second meanwhile, with the bytes of the body that
+	 * went or came so far, and all of them, 0: not known; or NULL.
+	 */
+	void (*tick)(void *arg, uint64_t moved, uint64_t all);
 	void *tick_arg;
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <cmocka.h>
@@ -316,6 +317,20 @@ two_segments(struct fixture *f)
 	end(f, 4);
 }
 
+static uint64_t
+bytes_of_files(const struct fixture *f)
+{
+	uint64_t sum = 0;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < f->n; i++) {
+		assert_int_equal(stat(f->paths[i], &st), 0);
+		sum += (uint64_t)st.st_size;
+	}
+	return sum;
+}
+
 static void
 segments_become_the_recording_again(void **state)
 {
@@ -328,6 +343,7 @@ segments_become_the_recording_again(void **state)
 	    "stats7 ");
 	assert_string_equal(f->notes, "");
 	assert_int_equal(f->report.packets, 9);
+	assert_int_equal(f->report.bytes, bytes_of_files(f));
 	assert_int_equal(f->report.files, 2);
 	assert_int_equal(f->report.unfinished, 0);
 }
