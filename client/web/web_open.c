@@ -11,21 +11,17 @@
 
 #include "transport/base/failure.h"
 
-extern char **environ;
-
-/* Takes the last part of a path, without letters that have a meaning. */
-static void
-take_name(struct web_open *o, const char *path)
+void
+web_open_name(char *out, size_t size, const char *path)
 {
 	const char *base = strrchr(path, '/');
 	char *c;
 
-	snprintf(o->name, sizeof(o->name), "%s", base != NULL ? base + 1 :
-	    path);
-	for (c = o->name; *c != '\0'; c++)
+	snprintf(out, size, "%s", base != NULL ? base + 1 : path);
+	for (c = out; *c != '\0'; c++)
 		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
 		    (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' ||
-		    (*c == '.' && c != o->name)))
+		    (*c == '.' && c != out)))
 			*c = '_';
 }
 
@@ -47,7 +43,7 @@ web_open_file(struct web_open *o, const char *path, char *err,
 	else {
 		o->fd = fd;
 		o->bytes = (uint64_t)st.st_size;
-		take_name(o, path);
+		web_open_name(o->name, sizeof(o->name), path);
 		return 0;
 	}
 	if (fd >= 0)

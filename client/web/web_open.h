@@ -26,6 +26,11 @@ struct web_open {
 int web_open_file(struct web_open *o, const char *path, char *err,
     size_t err_size) MUST_CHECK;
 void web_open_close(struct web_open *o);
+/*
+ * Sets out, of size bytes, to the last part of a path, in letters that neither
+ * an address nor a header gives a meaning.
+ */
+void web_open_name(char *out, size_t size, const char *path);
 
 /*
  * Starts $BROWSER, or xdg-open where there is a screen, with an address.  False:

@@ -29,6 +29,8 @@ static const char help[] =
     "      --name NAME   a name of this host, as browsers have it in the address\n"
     "                    line; may be given several times. Requests for any other\n"
     "                    host are refused\n"
+    "      --archive DIR show an archive at /archive: what is there, search, and\n"
+    "                    traces for Perfetto's UI\n"
     "      --traced      let Perfetto's UI record (\"Record new trace\", target\n"
     "                    WebSocket): /traced carries the consumer protocol, so who\n"
     "                    reaches it may do what the user of tributary-web may\n"
@@ -130,6 +132,7 @@ take_level(void *options, const struct flag *flag, const char *value,
 
 static const struct flag table[] = {
 	COMMAND_FLAGS(offsetof(struct web_options, line)),
+	{ "archive", FLAG_TEXT, AT(archive) },
 	{ "client-ca", FLAG_TEXT, AT(client_ca) },
 	{ "client-crl", FLAG_TEXT, AT(client_crl) },
 	{ "https-cert", FLAG_TEXT, AT(https_cert) },
@@ -277,7 +280,7 @@ resolve(struct web_options *o, char *err, size_t err_size)
 static int
 check_open(struct web_options *o, char *err, size_t err_size)
 {
-	if (o->traced || o->https_cert != NULL || o->https_key != NULL ||
+	if (o->traced || o->archive != NULL || o->https_cert != NULL || o->https_key != NULL ||
 	    o->token_file != NULL || o->client_ca != NULL || o->n_names > 0)
 		return FAILURE(err, err_size, "--open shows one file and ends: "
 		    "it goes with --ui, --no-browser and --listen alone");

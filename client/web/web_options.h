@@ -48,6 +48,7 @@ struct web_options {
 	const char *ui;   /* origin of the UI that gets traces */
 	bool open;        /* shows one file in it, and asks no collector */
 	bool no_browser;
+	const char *archive; /* folder; NULL: none is shown */
 	bool no_seccomp;
 	enum log_level log_level;
 	/* Set by web_options_check(). */

@@ -9,11 +9,11 @@
 #include "client/show/sessions_text.h"
 #include "client/text/time_text.h"
 #include "client/web/web_health.h"
+#include "client/web/web_html.h"
 #include "client/web/web_request.h"
 #include "client/web/web_snapshot.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
-#include "protos/utf8.h"
 #include "transport/base/human_numbers.h"
 #include "transport/base/machine_word.h"
 #include "transport/link/link_wire.h"
@@ -31,110 +31,6 @@ typedef Tributary__QueryMetricsReply__Count metrics_count;
 #define MOST_HOURS      8760.0
 
 /* ---- text ---- */
-
-void
-web_page_text(FILE *out, const char *text)
-{
-	size_t len = strlen(text), used;
-	char shown[UTF8_SHOWN];
-
-	while (len > 0) {
-		used = utf8_show(text, len, "", shown);
-		if (strcmp(shown, "&") == 0)
-			fputs("&amp;", out);
-		else if (strcmp(shown, "<") == 0)
-			fputs("&lt;", out);
-		else if (strcmp(shown, ">") == 0)
-			fputs("&gt;", out);
-		else if (strcmp(shown, "\"") == 0)
-			fputs("&quot;", out);
-		else if (strcmp(shown, "'") == 0)
-			fputs("&#39;", out);
-		else
-			fputs(shown, out);
-		text += used;
-		len -= used;
-	}
-}
-
-/* As a value in a query. */
-static void
-put_query_value(FILE *out, const char *text)
-{
-	for (; *text != '\0'; text++) {
-		if ((*text >= 'a' && *text <= 'z') ||
-		    (*text >= 'A' && *text <= 'Z') ||
-		    (*text >= '0' && *text <= '9') || *text == '-')
-			fputc(*text, out);
-		else
-			fprintf(out, "%%%02X", (unsigned char)*text);
-	}
-}
-
-/* ---- tables ---- */
-
-/*
- * Roles are said in so many words, as a narrow screen shows rows as blocks, and
- * browsers then forget that it is a table.
- */
-struct column {
-	const char *head;
-	bool number;
-};
-
-static void
-begin_table(FILE *out, const char *caption, const struct column *columns,
-    size_t n)
-{
-	size_t i;
-
-	fprintf(out, "<div class=\"wide\"><table class=\"cards\" role=\"table\" "
-	    "aria-label=\"%s\"><thead role=\"rowgroup\"><tr role=\"row\">",
-	    caption);
-	for (i = 0; i < n; i++)
-		fprintf(out, "<th scope=\"col\" role=\"columnheader\"%s>%s</th>",
-		    columns[i].number ? " class=\"n\"" : "", columns[i].head);
-	fputs("</tr></thead><tbody role=\"rowgroup\">\n", out);
-}
-
-static void
-end_table(FILE *out)
-{
-	fputs("</tbody></table></div>\n", out);
-}
-
-static void
-begin_row(FILE *out, const char *head)
-{
-	fputs("<tr role=\"row\"><th scope=\"row\" role=\"rowheader\">", out);
-	web_page_text(out, head);
-	fputs("</th>", out);
-}
-
-static void
-end_row(FILE *out)
-{
-	fputs("</tr>\n", out);
-}
-
-static void
-put_cell(FILE *out, const struct column *c, const char *text)
-{
-	fprintf(out, "<td role=\"cell\" data-head=\"%s\"%s>", c->head,
-	    c->number ? " class=\"n\"" : "");
-	web_page_text(out, text);
-	fputs("</td>", out);
-}
-
-/* A cell that wants attention; a sign says so, beside the colour. */
-static void
-put_warning(FILE *out, const struct column *c, const char *text)
-{
-	fprintf(out, "<td role=\"cell\" data-head=\"%s\" class=\"warn%s\">"
-	    "<span>\xe2\x9a\xa0 ", c->head, c->number ? " n" : "");
-	web_page_text(out, text);
-	fputs("</span></td>", out);
-}
 
 static const char *
 rate_text(char out[TEXT_MAX], double bytes)
@@ -172,7 +68,7 @@ put_health(FILE *out, const struct web_snapshot *s, uint64_t now_s)
 		fputs("<ul>", out);
 	for (i = 0; i < h->n; i++) {
 		fputs("<li>", out);
-		web_page_text(out, h->problems[i]);
+		web_html_text(out, h->problems[i]);
 		fputs("</li>\n", out);
 	}
 	if (h->more > 0)
@@ -185,7 +81,7 @@ static void
 put_fact(FILE *out, const char *what, const char *text)
 {
 	fprintf(out, "<div><dt>%s</dt><dd>", what);
-	web_page_text(out, text);
+	web_html_text(out, text);
 	fputs("</dd></div>\n", out);
 }
 
@@ -288,7 +184,7 @@ put_facts(FILE *out, const struct web_snapshot *s, uint64_t now_s)
 
 /* ---- recordings ---- */
 
-static const struct column recording_columns[] = {
+static const struct web_column recording_columns[] = {
 	{ "Recording", false }, { "State", false }, { "Running for", true },
 	{ "Segment", true }, { "Written", true }, { "Rate", true },
 };
@@ -315,21 +211,21 @@ recording_text(const recording_state *r)
 static void
 put_recording(FILE *out, const recording_state *r, uint64_t now_ns)
 {
-	const struct column *c = recording_columns;
+	const struct web_column *c = recording_columns;
 	char text[HUMAN_TEXT_MAX], rate[TEXT_MAX];
 
-	begin_row(out, r->name != NULL ? r->name : "");
+	web_html_begin_row(out, r->name != NULL ? r->name : "");
 	if (r->state == TRIBUTARY__RECORDING_STATE__STATE__WAITING)
-		put_warning(out, &c[1], recording_text(r));
+		web_html_warning(out, &c[1], recording_text(r));
 	else
-		put_cell(out, &c[1], recording_text(r));
-	put_cell(out, &c[2], time_text_ago(text, r->began_ns, now_ns));
-	put_cell(out, &c[3], r->segment != 0 ? human_count(text, r->segment) :
+		web_html_cell(out, &c[1], recording_text(r));
+	web_html_cell(out, &c[2], time_text_ago(text, r->began_ns, now_ns));
+	web_html_cell(out, &c[3], r->segment != 0 ? human_count(text, r->segment) :
 	    "-");
-	put_cell(out, &c[4], human_bytes(text, r->bytes));
-	put_cell(out, &c[5], rate_text(rate, r->has_bytes_per_second ?
+	web_html_cell(out, &c[4], human_bytes(text, r->bytes));
+	web_html_cell(out, &c[5], rate_text(rate, r->has_bytes_per_second ?
 	    (double)r->bytes_per_second : -1));
-	end_row(out);
+	web_html_end_row(out);
 }
 
 static void
@@ -341,17 +237,17 @@ put_recordings(FILE *out, const Tributary__QueryRecordingsReply *r)
 		return;
 	fputs("<section aria-labelledby=\"rec\"><h2 id=\"rec\">Recordings</h2>\n",
 	    out);
-	begin_table(out, "Recordings", recording_columns,
+	web_html_begin_table(out, "Recordings", recording_columns,
 	    sizeof(recording_columns) / sizeof(recording_columns[0]));
 	for (i = 0; i < r->n_recordings && i < WEB_PAGE_ROWS; i++)
 		put_recording(out, r->recordings[i], r->now_ns);
-	end_table(out);
+	web_html_end_table(out);
 	fputs("</section>\n", out);
 }
 
 /* ---- sessions ---- */
 
-static const struct column session_columns[] = {
+static const struct web_column session_columns[] = {
 	{ "Session", false }, { "State", false }, { "Owner", false },
 	{ "Age", true }, { "Rate", true }, { "Buffers full", true },
 	{ "Overwritten", true }, { "Packets lost", true },
@@ -360,7 +256,7 @@ static const struct column session_columns[] = {
 static void
 put_session(FILE *out, const session_state *e, double rate, uint64_t now_ns)
 {
-	const struct column *c = session_columns;
+	const struct web_column *c = session_columns;
 	char label[256], text[HUMAN_TEXT_MAX], speed[TEXT_MAX];
 	uint64_t size = 0, used = 0, lost = 0;
 	size_t i;
@@ -370,23 +266,23 @@ put_session(FILE *out, const session_state *e, double rate, uint64_t now_ns)
 		used += e->buffers[i]->used;
 		lost += e->buffers[i]->bytes_lost;
 	}
-	begin_row(out, session_label(e, label, sizeof(label)));
+	web_html_begin_row(out, session_label(e, label, sizeof(label)));
 	if (e->error != NULL)
-		put_warning(out, &c[1], session_state_text(e));
+		web_html_warning(out, &c[1], session_state_text(e));
 	else
-		put_cell(out, &c[1], session_state_text(e));
-	put_cell(out, &c[2], e->owner != NULL ? e->owner : "-");
-	put_cell(out, &c[3], time_text_ago(text, e->created_ns, now_ns));
-	put_cell(out, &c[4], rate_text(speed, rate));
+		web_html_cell(out, &c[1], session_state_text(e));
+	web_html_cell(out, &c[2], e->owner != NULL ? e->owner : "-");
+	web_html_cell(out, &c[3], time_text_ago(text, e->created_ns, now_ns));
+	web_html_cell(out, &c[4], rate_text(speed, rate));
 	snprintf(text, sizeof(text), "%.0f %%", size == 0 ? 0.0 :
 	    100.0 * (double)used / (double)size);
-	put_cell(out, &c[5], text);
-	put_cell(out, &c[6], human_bytes(text, lost));
+	web_html_cell(out, &c[5], text);
+	web_html_cell(out, &c[6], human_bytes(text, lost));
 	if (e->packets_lost != 0)
-		put_warning(out, &c[7], human_count(text, e->packets_lost));
+		web_html_warning(out, &c[7], human_count(text, e->packets_lost));
 	else
-		put_cell(out, &c[7], "0");
-	end_row(out);
+		web_html_cell(out, &c[7], "0");
+	web_html_end_row(out);
 }
 
 static void
@@ -403,12 +299,12 @@ put_sessions(FILE *out, const struct web_snapshot *s)
 		fputs("<p class=\"dim\">None.</p></section>\n", out);
 		return;
 	}
-	begin_table(out, "Sessions", session_columns,
+	web_html_begin_table(out, "Sessions", session_columns,
 	    sizeof(session_columns) / sizeof(session_columns[0]));
 	for (i = 0; i < r->n_sessions && i < WEB_PAGE_ROWS; i++)
 		put_session(out, r->sessions[i], rate_at(&s->session_rates,
 		    i), r->now_ns);
-	end_table(out);
+	web_html_end_table(out);
 	if (r->n_sessions > WEB_PAGE_ROWS)
 		fprintf(out, "<p class=\"dim\">and %zu more: tributary "
 		    "sessions.</p>\n", r->n_sessions - WEB_PAGE_ROWS);
@@ -417,7 +313,7 @@ put_sessions(FILE *out, const struct web_snapshot *s)
 
 /* ---- machines ---- */
 
-static const struct column machine_columns[] = {
+static const struct web_column machine_columns[] = {
 	{ "Machine", false }, { "State", false }, { "Since", true },
 	{ "Rate", true }, { "Waits there", true }, { "Packets lost", true },
 	{ "Clock error", true }, { "Address", false },
@@ -442,7 +338,7 @@ is_found(const machine_state *m, const char *search)
 
 /* Puts "unknown" for losses without a number. */
 static void
-put_losses(FILE *out, const struct column *c, const machine_state *m)
+put_losses(FILE *out, const struct web_column *c, const machine_state *m)
 {
 	char text[HUMAN_TEXT_MAX];
 	uint64_t packets = 0;
@@ -451,31 +347,31 @@ put_losses(FILE *out, const struct column *c, const machine_state *m)
 	for (i = 0; i < m->n_losses; i++)
 		packets += m->losses[i]->packets;
 	if (m->n_losses == 0)
-		put_cell(out, c, "0");
+		web_html_cell(out, c, "0");
 	else
-		put_warning(out, c, packets == 0 ? "unknown" :
+		web_html_warning(out, c, packets == 0 ? "unknown" :
 		    human_count(text, packets));
 }
 
 static void
 put_machine(FILE *out, const machine_state *m, double rate, uint64_t now_ns)
 {
-	const struct column *c = machine_columns;
+	const struct web_column *c = machine_columns;
 	char text[HUMAN_TEXT_MAX], speed[TEXT_MAX], clock[TEXT_MAX];
 	bool is_cut = m->state == TRIBUTARY__MACHINE_STATE__STATE__CUT;
 
-	begin_row(out, machine_name(m));
+	web_html_begin_row(out, machine_name(m));
 	if (is_cut)
-		put_warning(out, &c[1], machine_state_text(m));
+		web_html_warning(out, &c[1], machine_state_text(m));
 	else
-		put_cell(out, &c[1], machine_state_text(m));
-	put_cell(out, &c[2], time_text_ago(text, m->state ==
+		web_html_cell(out, &c[1], machine_state_text(m));
+	web_html_cell(out, &c[2], time_text_ago(text, m->state ==
 	    TRIBUTARY__MACHINE_STATE__STATE__CONNECTED ?
 	    m->connected_since_ns : m->cut_since_ns, now_ns));
 	/* Data without a relay is counted for its producers. */
-	put_cell(out, &c[3], rate_text(speed, m->bytes_unpacked != 0 ? rate :
+	web_html_cell(out, &c[3], rate_text(speed, m->bytes_unpacked != 0 ? rate :
 	    -1));
-	put_cell(out, &c[4], m->relay == NULL ? "-" : human_bytes(text,
+	web_html_cell(out, &c[4], m->relay == NULL ? "-" : human_bytes(text,
 	    m->relay->memory_bytes + m->relay->spool_bytes));
 	put_losses(out, &c[5], m);
 	if (m->clock_uncertainty_ns < 1000000)
@@ -484,9 +380,9 @@ put_machine(FILE *out, const machine_state *m, double rate, uint64_t now_ns)
 	else
 		snprintf(clock, sizeof(clock), "\xc2\xb1 %.1f ms",
 		    (double)m->clock_uncertainty_ns / 1e6);
-	put_cell(out, &c[6], m->has_clock_offset_ns ? clock : "-");
-	put_cell(out, &c[7], m->address != NULL ? m->address : "-");
-	end_row(out);
+	web_html_cell(out, &c[6], m->has_clock_offset_ns ? clock : "-");
+	web_html_cell(out, &c[7], m->address != NULL ? m->address : "-");
+	web_html_end_row(out);
 }
 
 static void
@@ -495,7 +391,7 @@ put_link(FILE *out, const struct web_query *q, uint32_t page, const char *where,
 {
 	fprintf(out, "<a href=\"/?page=%" PRIu32 "&amp;refresh=%" PRIu32
 	    "&amp;q=", page, q->refresh_s);
-	put_query_value(out, q->search);
+	web_html_query_value(out, q->search);
 	fprintf(out, "%s\">%s</a>\n", where, word);
 }
 
@@ -506,7 +402,7 @@ put_search(FILE *out, const struct web_query *q)
 	    "<label for=\"q\">Name, state or address</label>"
 	    "<input id=\"q\" name=\"q\" type=\"search\" maxlength=\"100\" "
 	    "value=\"", out);
-	web_page_text(out, q->search);
+	web_html_text(out, q->search);
 	fprintf(out, "\"><input type=\"hidden\" name=\"refresh\" value=\"%"
 	    PRIu32 "\"><button>Search</button></form>\n", q->refresh_s);
 }
@@ -544,7 +440,7 @@ put_machines(FILE *out, const struct web_snapshot *s,
 	if ((size_t)(page - 1) * WEB_PAGE_MACHINES >= found)
 		page = 1;
 	first = (size_t)(page - 1) * WEB_PAGE_MACHINES;
-	begin_table(out, "Machines", machine_columns,
+	web_html_begin_table(out, "Machines", machine_columns,
 	    sizeof(machine_columns) / sizeof(machine_columns[0]));
 	for (i = 0; i < r->n_machines && shown < WEB_PAGE_MACHINES; i++) {
 		if (!is_found(r->machines[i], q->search) || at++ < first)
@@ -553,14 +449,14 @@ put_machines(FILE *out, const struct web_snapshot *s,
 		put_machine(out, r->machines[i], rate_at(&s->machine_rates,
 		    i), r->now_ns);
 	}
-	end_table(out);
+	web_html_end_table(out);
 	put_pager(out, q, page, found);
 	fputs("</section>\n", out);
 }
 
 /* ---- top talkers ---- */
 
-static const struct column talker_columns[] = {
+static const struct web_column talker_columns[] = {
 	{ "Producer", false }, { "Machine", false }, { "Rate", true },
 	{ "Written", true }, { "Lost", true },
 };
@@ -568,16 +464,16 @@ static const struct column talker_columns[] = {
 static void
 put_talker(FILE *out, const Tributary__ProducerState *p, double rate)
 {
-	const struct column *c = talker_columns;
+	const struct web_column *c = talker_columns;
 	char text[HUMAN_TEXT_MAX], speed[TEXT_MAX];
 
-	begin_row(out, p->name != NULL ? p->name : "");
-	put_cell(out, &c[1], p->machine_id == 0 ? MACHINE_WORD_HOST :
+	web_html_begin_row(out, p->name != NULL ? p->name : "");
+	web_html_cell(out, &c[1], p->machine_id == 0 ? MACHINE_WORD_HOST :
 	    p->machine_name != NULL ? p->machine_name : "-");
-	put_cell(out, &c[2], rate_text(speed, rate));
-	put_cell(out, &c[3], human_bytes(text, p->bytes));
-	put_cell(out, &c[4], human_count(text, p->lost));
-	end_row(out);
+	web_html_cell(out, &c[2], rate_text(speed, rate));
+	web_html_cell(out, &c[3], human_bytes(text, p->bytes));
+	web_html_cell(out, &c[4], human_count(text, p->lost));
+	web_html_end_row(out);
 }
 
 /* Puts the place of a rate where it belongs among the n highest. */
@@ -614,28 +510,28 @@ put_talkers(FILE *out, const struct web_snapshot *s)
 		return;
 	fputs("<section aria-labelledby=\"top\"><h2 id=\"top\">Top talkers</h2>"
 	    "\n", out);
-	begin_table(out, "Producers that write most", talker_columns,
+	web_html_begin_table(out, "Producers that write most", talker_columns,
 	    sizeof(talker_columns) / sizeof(talker_columns[0]));
 	for (i = 0; i < n; i++)
 		put_talker(out, s->producers->producers[top[i]],
 		    r->all[top[i]]);
-	end_table(out);
+	web_html_end_table(out);
 	fputs("</section>\n", out);
 }
 
 /* ---- losses and refusals ---- */
 
-static const struct column loss_columns[] = {
+static const struct web_column loss_columns[] = {
 	{ "Cause", false }, { "Packets", true },
 };
-static const struct column refusal_columns[] = {
+static const struct web_column refusal_columns[] = {
 	{ "Setting", false }, { "Refused", true }, { "The last one", true },
 };
 
 /* now_ns 0: a table without a column for the last one. */
 static void
 put_counts(FILE *out, const char *id, const char *title,
-    const struct column *columns, metrics_count *const *counts, size_t n,
+    const struct web_column *columns, metrics_count *const *counts, size_t n,
     uint64_t now_ns)
 {
 	char text[HUMAN_TEXT_MAX];
@@ -645,20 +541,20 @@ put_counts(FILE *out, const char *id, const char *title,
 		return;
 	fprintf(out, "<section aria-labelledby=\"%s\"><h2 id=\"%s\">%s</h2>\n",
 	    id, id, title);
-	begin_table(out, title, columns, now_ns != 0 ? 3 : 2);
+	web_html_begin_table(out, title, columns, now_ns != 0 ? 3 : 2);
 	for (i = 0; i < n && i < WEB_PAGE_ROWS; i++) {
 		if (counts[i]->value == 0)
 			continue;
-		begin_row(out, counts[i]->label != NULL ? counts[i]->label :
+		web_html_begin_row(out, counts[i]->label != NULL ? counts[i]->label :
 		    "");
-		put_cell(out, &columns[1], human_count(text,
+		web_html_cell(out, &columns[1], human_count(text,
 		    counts[i]->value));
 		if (now_ns != 0)
-			put_cell(out, &columns[2], time_text_ago(text,
+			web_html_cell(out, &columns[2], time_text_ago(text,
 			    counts[i]->last_ns, now_ns));
-		end_row(out);
+		web_html_end_row(out);
 	}
-	end_table(out);
+	web_html_end_table(out);
 	fputs("</section>\n", out);
 }
 
@@ -667,18 +563,10 @@ put_counts(FILE *out, const char *id, const char *title,
 static void
 put_head(FILE *out, const struct web_query *q, const char *collector)
 {
-	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-	    "<meta name=\"viewport\" content=\"width=device-width,"
-	    "initial-scale=1\">", out);
-	if (q->refresh_s > 0)
-		fprintf(out, "<meta http-equiv=\"refresh\" content=\"%" PRIu32
-		    "\">", q->refresh_s);
-	fputs("<title>Tributary: ", out);
-	web_page_text(out, collector);
-	fputs("</title><link rel=\"stylesheet\" href=\"/style.css\"></head>"
-	    "<body>\n<header><h1>Tributary</h1><p>Collector at ", out);
-	web_page_text(out, collector);
-	fputs("</p></header>\n<main>\n", out);
+	char about[512];
+
+	snprintf(about, sizeof(about), "Collector at %s", collector);
+	web_html_begin_page(out, collector, about, q->refresh_s);
 }
 
 static void
@@ -699,7 +587,7 @@ put_foot(FILE *out, const struct web_snapshot *s, const struct web_query *q,
 	fputs("</p><p>", out);
 	if (s->metrics != NULL && s->metrics->version != NULL) {
 		fputs("Collector ", out);
-		web_page_text(out, s->metrics->version);
+		web_html_text(out, s->metrics->version);
 		fputs(", ", out);
 	}
 	fputs("tributary-web " TRIBUTARY_VERSION ". Counts are since the "
@@ -709,9 +597,12 @@ put_foot(FILE *out, const struct web_snapshot *s, const struct web_query *q,
 
 void
 web_page_print(FILE *out, const struct web_snapshot *s,
-    const struct web_query *q, const char *collector, uint64_t now_s)
+    const struct web_query *q, const char *collector, bool has_archive,
+    uint64_t now_s)
 {
 	put_head(out, q, collector);
+	if (has_archive)
+		fputs("<nav><a href=\"/archive\">Archive</a></nav>\n", out);
 	put_health(out, s, now_s);
 	put_facts(out, s, now_s);
 	put_recordings(out, s->recordings);

@@ -9,6 +9,7 @@
 #ifndef CLIENT_WEB_WEB_PAGE_H
 #define CLIENT_WEB_WEB_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,14 +22,17 @@ struct web_snapshot;
 #define WEB_PAGE_ROWS     200u
 #define WEB_PAGE_TALKERS  10u
 
-/* collector: its address, for the head; borrowed, as the rest. */
+/*
+ * collector: its address, for the head; borrowed, as the rest.  has_archive:
+ * there is a page to be linked to.
+ */
 void web_page_print(FILE *out, const struct web_snapshot *s,
-    const struct web_query *q, const char *collector, uint64_t now_s);
+    const struct web_query *q, const char *collector, bool has_archive,
+    uint64_t now_s);
 
 /* /style.css; static. */
 const char *web_page_style(void);
-
-/* Text as HTML has it, for contents and quoted values alike. */
-void web_page_text(FILE *out, const char *text);
+/* /archive.js, which opens traces in Perfetto's UI; static. */
+const char *web_page_script(void);
 
 #endif /* CLIENT_WEB_WEB_PAGE_H */

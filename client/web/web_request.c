@@ -37,13 +37,13 @@ take_number(const char *text, uint32_t least, uint32_t most, uint32_t *out)
 
 /* Whole characters only; those that cannot be shown are left out. */
 static void
-take_search(const char *text, char out[WEB_SEARCH_MAX])
+take_text(const char *text, char *out, size_t size)
 {
 	size_t len = strlen(text), used, n = 0;
 
 	while (len > 0) {
 		used = utf8_printable(text, len);
-		if (n + used >= WEB_SEARCH_MAX)
+		if (n + used >= size)
 			break;
 		memcpy(out + n, text, used);
 		n += used;
@@ -54,11 +54,46 @@ take_search(const char *text, char out[WEB_SEARCH_MAX])
 	out[n] = '\0';
 }
 
+/* False: it is no condition of a search. */
+static bool
+take_condition(struct web_search *s, const char *part)
+{
+	const struct {
+		const char *name;
+		char *out;
+		size_t size;
+	} all[] = {
+		{ "machine=", s->machine, sizeof(s->machine) },
+		{ "recording=", s->recording, sizeof(s->recording) },
+		{ "trigger=", s->trigger, sizeof(s->trigger) },
+		{ "process=", s->process, sizeof(s->process) },
+		{ "at=", s->at, sizeof(s->at) },
+		{ "around=", s->around, sizeof(s->around) },
+		{ "from=", s->from, sizeof(s->from) },
+		{ "to=", s->to, sizeof(s->to) },
+		{ "path=", s->path, sizeof(s->path) },
+	};
+	size_t i, n;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		n = strlen(all[i].name);
+		if (strncmp(part, all[i].name, n) != 0)
+			continue;
+		take_text(part + n, all[i].out, all[i].size);
+		return true;
+	}
+	return false;
+}
+
 void
 web_query_take(struct web_query *q, const char *part)
 {
+	if (take_condition(&q->archive, part))
+		return;
 	if (strncmp(part, "q=", 2) == 0)
-		take_search(part + 2, q->search);
+		take_text(part + 2, q->search, sizeof(q->search));
+	else if (strcmp(part, "lost=1") == 0)
+		q->archive.lost = true;
 	else if (strncmp(part, "page=", 5) == 0)
 		take_number(part + 5, 1, WEB_PAGE_MOST, &q->page);
 	else if (strncmp(part, "refresh=", 8) == 0)

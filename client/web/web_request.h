@@ -20,11 +20,25 @@
 #define WEB_SEARCH_MAX 128u
 #define WEB_TOKEN_MAX  512u
 
-/* The query of the overview. */
+/* Bytes of a path of a segment. */
+#define WEB_PATH_MAX 1024u
+
+/* A search in the archive, as text that is shown again; "": not asked for. */
+struct web_search {
+	char machine[WEB_SEARCH_MAX], recording[WEB_SEARCH_MAX];
+	char trigger[WEB_SEARCH_MAX], process[WEB_SEARCH_MAX];
+	char at[WEB_SEARCH_MAX], around[WEB_SEARCH_MAX];
+	char from[WEB_SEARCH_MAX], to[WEB_SEARCH_MAX];
+	bool lost;
+	char path[WEB_PATH_MAX]; /* of one segment; anything, so far */
+};
+
+/* The query of the overview, and of the archive. */
 struct web_query {
 	char search[WEB_SEARCH_MAX]; /* for machines; "": all */
-	uint32_t page;               /* of machines, from 1 */
+	uint32_t page;               /* of machines or segments, from 1 */
 	uint32_t refresh_s;          /* 0: it does not refresh by itself */
+	struct web_search archive;
 };
 #define WEB_REFRESH_S      5u
 #define WEB_REFRESH_MOST_S 3600u

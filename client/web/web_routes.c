@@ -15,7 +15,8 @@
 static unsigned
 put_overview(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 {
-	web_page_print(out, s, &a->query, a->collector, (uint64_t)time(NULL));
+	web_page_print(out, s, &a->query, a->collector, a->has_archive,
+	    (uint64_t)time(NULL));
 	return OK;
 }
 
@@ -57,6 +58,13 @@ put_style(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 	return OK;
 }
 
+static unsigned
+put_script(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	fputs(web_page_script(), out);
+	return OK;
+}
+
 /* Orchestrators and browsers without a token learn nothing at open ones. */
 static const struct web_route routes[] = {
 	{ "/", "text/html; charset=utf-8", .asks = true, .wish = WEB_WISH_ALL,
@@ -66,6 +74,14 @@ static const struct web_route routes[] = {
 	{ "/metrics", NULL, .asks = true, .wish = WEB_WISH_METRICS,
 	    .print = put_metrics },
 	{ "/healthz", PLAIN, .is_open = true, .print = put_healthy },
+	{ "/archive", "text/html; charset=utf-8", .is_archive = true,
+	    .job = WEB_JOB_PAGE, .scripts = true },
+	{ "/archive/segment", "application/octet-stream", .is_archive = true,
+	    .job = WEB_JOB_SEGMENT },
+	{ "/archive/trace", "application/octet-stream", .is_archive = true,
+	    .job = WEB_JOB_TRACE },
+	{ "/archive.js", "text/javascript; charset=utf-8", .is_open = true,
+	    .is_archive = true, .print = put_script },
 	{ "/readyz", PLAIN, .asks = true, .wish = WEB_WISH_METRICS,
 	    .print = put_ready },
 };

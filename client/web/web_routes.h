@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "client/metrics/metrics_text.h"
+#include "client/web/web_archive.h"
 #include "client/web/web_request.h"
 #include "client/web/web_source.h"
 #include "transport/base/compiler.h"
@@ -22,6 +23,7 @@ struct web_asked {
 	struct web_query query;
 	enum metrics_form form;
 	const char *collector; /* its address */
+	bool has_archive;
 	/* Counts of this server, so far. */
 	const struct metrics_answers *answers;
 	size_t n_answers;
@@ -32,9 +34,12 @@ struct web_route {
 	const char *path;
 	const char *type; /* Content-Type; NULL: that of the metrics' form */
 	bool is_open;     /* answered without a token */
+	bool is_archive;  /* is there with an archive alone */
+	enum web_job_kind job; /* WEB_JOB_NONE: there is print() */
+	bool scripts;     /* may run those of this server */
 	bool asks;        /* wants a snapshot, of this wish */
 	enum web_wish wish;
-	/* Returns the HTTP status.  s: NULL where the route asks for none. */
+	/* NULL where there is a job.  Returns the HTTP status.  s: NULL where the route asks for none. */
 	unsigned (*print)(const struct web_asked *a,
 	    const struct web_snapshot *s, FILE *out);
 };

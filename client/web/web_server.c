@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/metrics/metrics_text.h"
+#include "client/web/web_archive.h"
 #include "client/web/web_options.h"
 #include "client/web/web_request.h"
 #include "client/web/web_routes.h"
@@ -37,6 +38,8 @@
 #define IDLE_SECONDS   10
 /* A request that waits is answered by the source before. */
 #define WAIT_SECONDS   (2 * WEB_ANSWER_MS / 1000 + 5)
+/* A job may wait for others that take long. */
+#define JOB_SECONDS    300
 /* A browser may rest while it works on what it has of a file. */
 #define FILE_STEP_SECONDS 60
 /* Bytes that are handed to the socket in one go; and of an answer's head. */
@@ -50,6 +53,8 @@
 #define STATUS_HEADER_TOO_LARGE 431
 /* Bytes that are read at a time. */
 #define READ_BYTES     32768u
+#define POLICY         "default-src 'none'; style-src 'self'; form-action " \
+	"'self'; base-uri 'none'; frame-ancestors 'none'"
 #define REALM          "Basic realm=\"tributary-web\", charset=\"UTF-8\""
 
 /* A connection, from the time when it was taken in; its opaque user data. */
@@ -71,6 +76,7 @@ struct answer {
 	unsigned status;
 	const char *type;
 	char *body; /* owned; NULL: none */
+	struct web_job *job; /* owned; NULL: none */
 	bool has_file; /* the body is in a file */
 	int file;
 	size_t len, sent;
@@ -89,6 +95,7 @@ struct web_server {
 	struct web_source *source;
 	struct web_secrets *secrets;
 	struct web_traced *traced; /* NULL: without --traced */
+	struct web_archive *archive; /* NULL: without --archive */
 	struct listener *listener;
 	struct lws_context *context;
 	struct lws_vhost *host; /* the context's */
@@ -139,6 +146,7 @@ make_body(struct web_server *s, struct answer *a,
 	if (out == NULL)
 		return -1;
 	a->asked.collector = s->options->collector.text;
+	a->asked.has_archive = s->archive != NULL;
 	a->asked.answers = s->answers;
 	a->asked.n_answers = STATUSES;
 	a->asked.connections = s->connections;
@@ -165,6 +173,8 @@ static void
 forget(struct answer *a)
 {
 	stop_waiting(a);
+	web_job_drop(a->job);
+	a->job = NULL;
 	free(a->body);
 	a->body = NULL;
 	a->has_file = a->delivered = false;
@@ -196,6 +206,8 @@ static int
 send_head(struct web_server *s, struct answer *a)
 {
 	const char *ui = s->options->open ? s->options->ui : NULL;
+	bool scripts = a->route != NULL && a->route->scripts;
+	char kept[VALUE_MAX];
 	const struct header headers[] = {
 		{ "content-type:", a->type },
 		{ "cache-control:", "no-store" },
@@ -209,9 +221,12 @@ send_head(struct web_server *s, struct answer *a)
 		    "true" : NULL },
 		/* A peer that has read all of a file then closes it. */
 		{ "connection:", ui != NULL ? "close" : NULL },
-		{ "content-security-policy:", "default-src 'none'; style-src "
-		    "'self'; form-action 'self'; base-uri 'none'; "
-		    "frame-ancestors 'none'" },
+		{ "content-security-policy:", scripts ? POLICY "; script-src "
+		    "'self'; connect-src 'self'" : POLICY },
+		{ "content-disposition:", a->has_file && a->job != NULL ?
+		    kept : NULL },
+		{ "retry-after:", a->status == HTTP_STATUS_SERVICE_UNAVAILABLE ?
+		    "5" : NULL },
 		{ "allow:", a->status == HTTP_STATUS_METHOD_NOT_ALLOWED ?
 		    "GET, HEAD" : NULL },
 		{ "www-authenticate:", a->status == HTTP_STATUS_UNAUTHORIZED ?
@@ -220,6 +235,8 @@ send_head(struct web_server *s, struct answer *a)
 	unsigned char buffer[LWS_PRE + ANSWER_HEAD], *start = buffer + LWS_PRE;
 	unsigned char *at = start, *end = buffer + sizeof(buffer);
 
+	snprintf(kept, sizeof(kept), "attachment; filename=\"%s\"",
+	    a->job != NULL ? a->job->name : "");
 	if (lws_add_http_header_status(a->wsi, a->status, &at, end) != 0 ||
 	    put_headers(a->wsi, headers, sizeof(headers) / sizeof(headers[0]),
 	    &at, end) != 0 ||
@@ -343,6 +360,36 @@ refuse(struct web_server *s, struct answer *a, unsigned status,
 	return -1;
 }
 
+/* Waits for what another thread makes, which wakes this one then. */
+static int
+wait_for(struct web_server *s, struct answer *a, int seconds)
+{
+	if (!a->waits)
+		LIST_INSERT_HEAD(&s->waiting, a, link);
+	a->waits = true;
+	lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT, seconds);
+	return 0;
+}
+
+static int
+answer_job(struct web_server *s, struct answer *a)
+{
+	struct web_job *j = a->job;
+
+	if (!web_job_is_done(j))
+		return wait_for(s, a, JOB_SECONDS);
+	stop_waiting(a);
+	a->status = j->status;
+	a->type = j->kind == WEB_JOB_PAGE || j->fd >= 0 ? a->route->type :
+	    "text/plain; charset=utf-8";
+	a->has_file = j->fd >= 0;
+	a->file = j->fd;
+	a->len = j->len;
+	a->body = j->body;
+	j->body = NULL;
+	return begin(s, a);
+}
+
 /* Answers a request, as soon as there is a snapshot for it. */
 static int
 answer(struct web_server *s, struct answer *a)
@@ -350,16 +397,12 @@ answer(struct web_server *s, struct answer *a)
 	struct web_snapshot *shot = NULL;
 	int rc;
 
+	if (a->job != NULL)
+		return answer_job(s, a);
 	if (a->route->asks) {
 		shot = web_source_get(s->source, a->route->wish, a->since_ms);
-		if (shot == NULL) {
-			if (!a->waits)
-				LIST_INSERT_HEAD(&s->waiting, a, link);
-			a->waits = true;
-			lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT,
-			    WAIT_SECONDS);
-			return 0;
-		}
+		if (shot == NULL)
+			return wait_for(s, a, WAIT_SECONDS);
 	}
 	stop_waiting(a);
 	rc = make_body(s, a, shot);
@@ -646,10 +689,24 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 		    "This takes a token.");
 	if (a->route == NULL)
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "There is /, "
-		    "/metrics, /healthz and /readyz.");
+		    "/archive, /metrics, /healthz and /readyz.");
+	if (a->route->is_archive && s->archive == NULL) {
+		a->route = NULL;
+		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "No archive is "
+		    "served here: tributary-web --archive DIR shows one.");
+	}
 	a->asked.form = web_metrics_form(form);
 	read_query(wsi, &a->asked.query);
 	a->since_ms = loop_now_ms() - WEB_FRESH_MS;
+	if (a->route->job == WEB_JOB_NONE)
+		return answer(s, a);
+	a->job = web_archive_ask(s->archive, a->route->job, &a->asked.query);
+	if (a->job == NULL) {
+		a->route = NULL;
+		return refuse(s, a, HTTP_STATUS_SERVICE_UNAVAILABLE, "Others "
+		    "are being served from the archive: try again in a "
+		    "moment.");
+	}
 	return answer(s, a);
 }
 
@@ -942,6 +999,12 @@ start_library(struct web_server *s, char *err, size_t err_size)
 	return 0;
 }
 
+static void
+job_done(void *arg)
+{
+	web_server_wake(arg);
+}
+
 struct web_server *
 web_server_new(struct loop *l, const struct web_options *o,
     struct web_source *source, char *err, size_t err_size)
@@ -960,6 +1023,11 @@ web_server_new(struct loop *l, const struct web_options *o,
 	pthread_mutex_init(&s->lock, NULL);
 	if (o->traced)
 		s->traced = web_traced_new(l, &o->collector, &o->line.how);
+	if (o->archive != NULL && (s->archive = web_archive_new(o->archive,
+	    o->ui, job_done, s, err, err_size)) == NULL) {
+		web_server_free(s);
+		return NULL;
+	}
 	if (o->traced && s->traced == NULL)
 		snprintf(err, err_size, "no memory");
 	else
@@ -991,7 +1059,8 @@ run(void *arg)
 int
 web_server_start(struct web_server *s, char *err, size_t err_size)
 {
-	if (pthread_create(&s->thread, NULL, run, s) != 0)
+	if ((s->archive != NULL && web_archive_start(s->archive) != 0) ||
+	    pthread_create(&s->thread, NULL, run, s) != 0)
 		return FAILURE(err, err_size, "the system has no room for a "
 		    "thread");
 	s->running = true;
@@ -1032,6 +1101,7 @@ web_server_free(struct web_server *s)
 		lws_context_destroy(s->context);
 	while (s->n_new > 0)
 		close(s->new_fds[--s->n_new]);
+	web_archive_free(s->archive);
 	web_traced_free(s->traced);
 	web_secrets_free(s->secrets);
 	pthread_mutex_destroy(&s->lock);

@@ -25,8 +25,6 @@
 #include "transport/process/fd_limit.h"
 
 #define ERROR_BYTES 1024
-/* Readings of the wall clock of one boot differ by less than this. */
-#define SAME_BOOT_NS 1000000000
 
 enum { EXIT_FETCHED = 0, EXIT_NOTHING = 1, EXIT_WRONG = 2 };
 
@@ -243,33 +241,6 @@ bring(struct fetch *f, char *err, size_t err_size)
 
 /* ---- what is done with them ---- */
 
-/*
- * Refuses recordings whose boot clocks are not one: Trace Processor would put
- * them on one time line all the same, hours at the same place.
- */
-static int
-check_boots(const struct segment_plan *p, char *err, size_t err_size)
-{
-	const struct segment_head *a = &p->recordings[0].files[0].head, *b;
-	char at[HUMAN_TEXT_MAX];
-	int64_t apart;
-	size_t i;
-
-	for (i = 1; i < p->n_recordings; i++) {
-		b = &p->recordings[i].files[0].head;
-		apart = b->boot_ns - a->boot_ns;
-		if (!a->has_boot || !b->has_boot || (apart < SAME_BOOT_NS &&
-		    apart > -SAME_BOOT_NS))
-			continue;
-		return FAILURE(err, err_size, "these are %zu recordings, and "
-		    "the collector was booted or its clock was set between "
-		    "them, so that they do not fit on one time line; fetch "
-		    "those before and behind %s by themselves (--to, --from)",
-		    p->n_recordings, time_text_at(at, b->begin_realtime_ns));
-	}
-	return 0;
-}
-
 static void
 say_result(const struct fetch *f, const struct segment_plan *p,
     const struct fetch_result *r)
@@ -326,8 +297,7 @@ join(struct fetch *f, const struct segment_plan *plan, char *err,
 		return FAILURE(err, err_size, "these are %zu recordings: give "
 		    "-o a file, as an archive cannot go through a pipe",
 		    plan->n_recordings);
-	if (check_boots(plan, err, err_size) < 0 ||
-	    fetch_join(&result, &order, plan, err, err_size) < 0)
+	if (fetch_join(&result, &order, plan, err, err_size) < 0)
 		return -1;
 	say_result(f, plan, &result);
 	return 0;

@@ -11,8 +11,12 @@
 #include "client/archive/join/segment_plan.h"
 #include "client/archive/trim/trace_trim.h"
 #include "client/text/progress.h"
+#include "client/text/time_text.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
+
+/* Readings of the wall clock of one boot differ by less than this. */
+#define SAME_BOOT_NS 1000000000
 
 struct writing {
 	const struct fetch_order *order; /* borrowed */
@@ -22,13 +26,50 @@ struct writing {
 	struct segment_join_report report; /* of this recording, so far */
 	struct progress progress; /* in bytes of the files */
 	uint64_t read;            /* of the recordings before this one */
-	bool no_memory;
+	bool no_memory, too_large;
 };
+
+/*
+ * Refuses recordings whose boot clocks are not one: Trace Processor would put
+ * them on one time line all the same, hours at the same place.
+ */
+static int
+check_boots(const struct segment_plan *p, char *err, size_t err_size)
+{
+	const struct segment_head *a = &p->recordings[0].files[0].head, *b;
+	char at[HUMAN_TEXT_MAX];
+	int64_t apart;
+	size_t i;
+
+	for (i = 1; i < p->n_recordings; i++) {
+		b = &p->recordings[i].files[0].head;
+		apart = b->boot_ns - a->boot_ns;
+		if (!a->has_boot || !b->has_boot || (apart < SAME_BOOT_NS &&
+		    apart > -SAME_BOOT_NS))
+			continue;
+		return FAILURE(err, err_size, "these are %zu recordings, and "
+		    "the collector was booted or its clock was set between "
+		    "them, so that they do not fit on one time line; fetch "
+		    "those before and behind %s by themselves (--to, --from)",
+		    p->n_recordings, time_text_at(at, b->begin_realtime_ns));
+	}
+	return 0;
+}
 
 static void
 tell(struct writing *w)
 {
-	progress_show(&w->progress, w->read + w->report.bytes);
+	if (w->order->output != NULL)
+		progress_show(&w->progress, w->read + w->report.bytes);
+}
+
+/* 0: there may be more of the trace. */
+static int
+check_bytes(struct writing *w)
+{
+	w->too_large = w->order->max_bytes != 0 &&
+	    trace_out_bytes(w->out) > w->order->max_bytes;
+	return w->too_large ? -1 : 0;
 }
 
 static int
@@ -45,7 +86,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len)
 	if (data == NULL)
 		return 0;
 	w->result->packets++;
-	return trace_out_packet(w->out, data, len);
+	return trace_out_packet(w->out, data, len) != 0 ? -1 : check_bytes(w);
 }
 
 static int
@@ -54,7 +95,7 @@ stored_cb(void *arg, const uint8_t *framed, size_t len)
 	struct writing *w = arg;
 
 	tell(w);
-	return trace_out_put(w->out, framed, len);
+	return trace_out_put(w->out, framed, len) != 0 ? -1 : check_bytes(w);
 }
 
 static void
@@ -62,6 +103,8 @@ note_cb(void *arg, const char *text)
 {
 	struct writing *w = arg;
 
+	if (w->order->output == NULL)
+		return;
 	progress_clear(&w->progress);
 	plain_printf(stderr, "%s: %s\n", w->order->speaker, text);
 }
@@ -83,6 +126,9 @@ write_recording(struct writing *w, const struct segment_recording *r, char *err,
 	rc = segment_join_run(&w->report, r, &ops, err, err_size);
 	if (w->no_memory)
 		snprintf(err, err_size, "out of memory");
+	if (w->too_large)
+		snprintf(err, err_size, "the trace would have more than %"
+		    PRIu64 " MiB: narrow the time", w->order->max_bytes >> 20);
 	w->result->files += w->report.files;
 	w->result->gaps += w->report.gaps;
 	w->result->unfinished += w->report.unfinished;
@@ -147,7 +193,11 @@ fetch_join(struct fetch_result *out, const struct fetch_order *order,
 	struct writing w = { .order = order, .result = &result };
 	int rc;
 
-	if ((w.out = trace_out_open(order->output, err, err_size)) == NULL)
+	if (check_boots(plan, err, err_size) < 0)
+		return -1;
+	w.out = order->output == NULL ? trace_out_into(order->fd, err,
+	    err_size) : trace_out_open(order->output, err, err_size);
+	if (w.out == NULL)
 		return -1;
 	err[0] = '\0';
 	progress_begin_bytes(&w.progress, "joined", bytes_of(plan));

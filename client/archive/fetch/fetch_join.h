@@ -14,7 +14,9 @@
 struct segment_plan;
 
 struct fetch_order {
-	const char *output;  /* a path, or "-" */
+	const char *output;  /* a path, or "-"; NULL: into fd, saying nothing */
+	int fd;              /* a file, borrowed */
+	uint64_t max_bytes;  /* more of the trace is a failure; 0: any */
 	const char *speaker; /* of notes: "tributary fetch" */
 	bool trim;
 	uint64_t from_ns, to_ns; /* CLOCK_REALTIME, for trim */
@@ -29,7 +31,8 @@ struct fetch_result {
 };
 
 /*
- * Several recordings become a TAR archive with a trace of each.  -1 with a
+ * Recordings that are not of one boot of the collector are refused, as Trace
+ * Processor would show hours of them at the same place.  Several recordings become a TAR archive with a trace of each.  -1 with a
  * sentence; then no file was made.
  */
 int fetch_join(struct fetch_result *out, const struct fetch_order *order,

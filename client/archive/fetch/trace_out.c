@@ -71,6 +71,26 @@ trace_out_open(const char *path, char *err, size_t err_size)
 	return NULL;
 }
 
+struct trace_out *
+trace_out_into(int fd, char *err, size_t err_size)
+{
+	struct trace_out *o = calloc(1, sizeof(*o));
+
+	if (o == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	pb_writer_init(&o->batch);
+	o->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (o->fd >= 0 && (o->path = strdup("the trace")) != NULL)
+		return o;
+	snprintf(err, err_size, "cannot write the trace: %s", strerror(errno));
+	if (o->fd < 0)
+		o->fd = STDOUT_FILENO;
+	trace_out_close(o);
+	return NULL;
+}
+
 void
 trace_out_close(struct trace_out *o)
 {

@@ -17,6 +17,9 @@ struct trace_out;
 /* path "-": standard output.  NULL with a sentence. */
 struct trace_out *trace_out_open(const char *path, char *err, size_t err_size)
     MUST_CHECK;
+/* Into a file that is open, borrowed for the call, from its begin. */
+struct trace_out *trace_out_into(int fd, char *err, size_t err_size)
+    MUST_CHECK;
 /* Removes the .part unless the trace was finished. */
 void trace_out_close(struct trace_out *o);
 

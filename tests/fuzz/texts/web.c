@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/web/web_archive_page.h"
+#include "client/web/web_html.h"
 #include "client/web/web_page.h"
 #include "client/web/web_request.h"
 #include "client/web/web_routes.h"
@@ -42,6 +44,26 @@ check_doors(const char *text)
 }
 
 static void
+take_search(struct web_query *q, const char *text)
+{
+	static const char *const names[] = { "machine", "at", "around", "from",
+		"to", "trigger", "process", "recording", "path", "lost" };
+	char *part;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (asprintf(&part, "%s=%s", names[i], text) < 0)
+			return;
+		web_query_take(q, part);
+		free(part);
+	}
+	CHECK(strlen(q->archive.machine) < WEB_SEARCH_MAX);
+	CHECK(strlen(q->archive.path) < WEB_PATH_MAX);
+	CHECK(is_shown(q->archive.machine));
+	CHECK(is_shown(q->archive.path));
+}
+
+static void
 check_query(const char *text)
 {
 	char *page = NULL, *part;
@@ -56,19 +78,27 @@ check_query(const char *text)
 		return;
 	web_query_take(&q, part);
 	free(part);
+	take_search(&q, text);
 	CHECK(strlen(q.search) < WEB_SEARCH_MAX);
 	CHECK(is_shown(q.search));
 	CHECK(q.page >= 1 && q.page <= WEB_PAGE_MOST);
 	CHECK(q.refresh_s <= WEB_REFRESH_MOST_S);
 	if ((out = open_memstream(&page, &size)) == NULL)
 		return;
-	web_page_text(out, text);
+	web_html_text(out, text);
 	fclose(out);
 	CHECK(strpbrk(page, "<>\"'") == NULL);
 	free(page);
+	/* What is searched for comes back as a link. */
 	if ((out = open_memstream(&page, &size)) == NULL)
 		return;
-	web_page_print(out, &s, &q, text, 0);
+	web_archive_put_link(out, "/archive", &q.archive, 2);
+	fclose(out);
+	CHECK(strpbrk(page, "<>\"' ") == NULL);
+	free(page);
+	if ((out = open_memstream(&page, &size)) == NULL)
+		return;
+	web_page_print(out, &s, &q, text, true, 0);
 	fclose(out);
 	CHECK(strstr(page, "<script") == NULL);
 	free(page);

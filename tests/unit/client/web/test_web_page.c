@@ -25,7 +25,7 @@ print(const struct web_snapshot *s, const struct web_query *q)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	web_page_print(out, s, q, "unix:/run/c", 1800000000);
+	web_page_print(out, s, q, "unix:/run/c", false, 1800000000);
 	fclose(out);
 	return text;
 }

@@ -56,6 +56,24 @@ what_a_token_guards_is_all_that_asks_the_collector(void **state)
 }
 
 static void
+what_is_of_the_archive_has_a_job_or_is_static(void **state)
+{
+	const struct web_route *r;
+
+	r = web_routes_find("/archive");
+	assert_true(r->is_archive && r->scripts && !r->is_open);
+	assert_int_equal(r->job, WEB_JOB_PAGE);
+	r = web_routes_find("/archive/trace");
+	assert_true(r->is_archive && !r->scripts && !r->is_open);
+	assert_int_equal(r->job, WEB_JOB_TRACE);
+	r = web_routes_find("/archive.js");
+	assert_true(r->is_archive && !r->scripts && r->is_open);
+	assert_non_null(r->print);
+	/* No other page may run scripts. */
+	assert_false(web_routes_find("/")->scripts);
+}
+
+static void
 readiness_is_the_collectors_and_health_our_own(void **state)
 {
 	struct web_snapshot s = { .why = "" };
@@ -98,6 +116,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_whole),
 		cmocka_unit_test(what_a_token_guards_is_all_that_asks_the_collector),
+		cmocka_unit_test(what_is_of_the_archive_has_a_job_or_is_static),
 		cmocka_unit_test(readiness_is_the_collectors_and_health_our_own),
 		cmocka_unit_test(the_type_of_metrics_is_that_of_their_form),
 	};

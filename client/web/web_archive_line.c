@@ -1,0 +1,350 @@
+#include "client/web/web_archive_line.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/archive/catalog.h"
+#include "client/archive/selection.h"
+#include "client/text/time_text.h"
+#include "client/web/web_archive_page.h"
+#include "client/web/web_html.h"
+#include "transport/base/failure.h"
+#include "transport/base/human_numbers.h"
+
+/* Cells of a line, and the cells of a link, which goes nearer. */
+#define CELLS  300u
+#define LINKED 10u
+#define HEIGHT 14u
+/* Rows of the catalogue that are read for one page. */
+#define ROWS_MAX 20000u
+#define NAME_MAX_BYTES 128u
+
+enum mark {
+	HAVE = 1,   /* data that is here */
+	STORED = 2, /* data that is in the store alone */
+	LOST = 4,
+	TRIGGER = 8,
+};
+
+struct line {
+	char name[NAME_MAX_BYTES];
+	uint8_t cells[CELLS];
+	unsigned segments, lossy, triggers;
+};
+
+struct lines {
+	struct catalog *catalog;
+	const struct selection *select;
+	struct line *all; /* owned; WEB_LINE_MACHINES */
+	size_t n;
+	bool more, cut; /* other machines; older segments that found no room */
+	int64_t low, high;
+	bool any;
+	size_t rows;
+	bool failed;
+	char *err;
+	size_t err_size;
+};
+
+/* ---- what is read ---- */
+
+static bool
+span_cb(void *arg, const struct catalog_row *row)
+{
+	struct lines *l = arg;
+
+	if (!row->has_wall)
+		return true;
+	if (!l->any || row->first_ns < l->low)
+		l->low = row->first_ns;
+	if (!l->any || row->last_ns > l->high)
+		l->high = row->last_ns;
+	l->any = true;
+	return true;
+}
+
+/* Narrows the lines to the time that is asked for. */
+static void
+narrow(struct lines *l)
+{
+	const struct selection *s = l->select;
+
+	if (s->has_time && s->from_ns > l->low && s->from_ns < l->high)
+		l->low = s->from_ns;
+	if (s->has_time && s->to_ns < l->high && s->to_ns > l->low)
+		l->high = s->to_ns;
+	if (l->high == l->low)
+		l->high++;
+}
+
+static size_t
+cell_of(const struct lines *l, int64_t at)
+{
+	double part;
+
+	if (at <= l->low)
+		return 0;
+	if (at >= l->high)
+		return CELLS - 1;
+	part = (double)(at - l->low) / (double)(l->high - l->low);
+	return (size_t)(part * (CELLS - 1) + 0.5);
+}
+
+/* NULL: there is no room for another machine. */
+static struct line *
+line_of(struct lines *l, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (strncmp(l->all[i].name, name, NAME_MAX_BYTES - 1) == 0)
+			return &l->all[i];
+	if (l->n == WEB_LINE_MACHINES) {
+		l->more = true;
+		return NULL;
+	}
+	snprintf(l->all[l->n].name, NAME_MAX_BYTES, "%s", name);
+	return &l->all[l->n++];
+}
+
+static sqlite3_stmt *
+ask(struct lines *l, const char *sql, int64_t segment)
+{
+	const struct catalog_value v = CATALOG_INT(segment);
+	sqlite3_stmt *s = catalog_prepare(l->catalog, sql, l->err,
+	    l->err_size);
+
+	if (s == NULL || catalog_bind(l->catalog, s, &v, 1, l->err,
+	    l->err_size) < 0) {
+		l->failed = true;
+		return NULL;
+	}
+	return s;
+}
+
+/* Whether there is a row more that may be read. */
+static bool
+step(struct lines *l, sqlite3_stmt *s)
+{
+	int rc;
+
+	if (l->rows >= ROWS_MAX) {
+		l->cut = true;
+		sqlite3_reset(s);
+		return false;
+	}
+	l->rows++;
+	rc = catalog_step(l->catalog, s, l->err, l->err_size);
+	l->failed = l->failed || rc < 0;
+	return rc == 1;
+}
+
+static const char *
+text_of(sqlite3_stmt *s, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(s, column);
+
+	return text != NULL ? text : "";
+}
+
+static void
+add_machines(struct lines *l, const struct catalog_row *row)
+{
+	sqlite3_stmt *s = ask(l, "SELECT m.name, ifnull(m.first_ns, "
+	    "s.first_ns), ifnull(m.last_ns, s.last_ns), EXISTS (SELECT 1 FROM "
+	    "losses AS x WHERE x.segment = m.segment AND (x.machine_id IS NULL "
+	    "OR x.machine_id = m.id)) FROM machines AS m JOIN segments AS s ON "
+	    "s.id = m.segment WHERE m.segment = ? AND m.packets > 0",
+	    row->id);
+	struct line *line;
+	size_t i, last;
+	bool lost;
+
+	while (s != NULL && step(l, s)) {
+		line = line_of(l, text_of(s, 0));
+		if (line == NULL || sqlite3_column_int64(s, 2) < l->low ||
+		    sqlite3_column_int64(s, 1) > l->high)
+			continue;
+		lost = sqlite3_column_int(s, 3) != 0;
+		line->segments++;
+		line->lossy += lost ? 1 : 0;
+		last = cell_of(l, sqlite3_column_int64(s, 2));
+		for (i = cell_of(l, sqlite3_column_int64(s, 1)); i <= last; i++)
+			line->cells[i] |= (uint8_t)((row->local ? HAVE :
+			    STORED) | (lost ? LOST : 0));
+	}
+}
+
+static void
+add_triggers(struct lines *l, const struct catalog_row *row)
+{
+	sqlite3_stmt *s = ask(l, "SELECT m.name, t.at_ns FROM triggers AS t "
+	    "JOIN machines AS m ON m.segment = t.segment AND m.id = "
+	    "t.machine_id WHERE t.segment = ? AND t.at_ns IS NOT NULL",
+	    row->id);
+	struct line *line;
+	int64_t at;
+
+	while (s != NULL && step(l, s)) {
+		at = sqlite3_column_int64(s, 1);
+		line = line_of(l, text_of(s, 0));
+		if (line == NULL || at < l->low || at > l->high)
+			continue;
+		line->triggers++;
+		line->cells[cell_of(l, at)] |= TRIGGER;
+	}
+}
+
+static bool
+row_cb(void *arg, const struct catalog_row *row)
+{
+	struct lines *l = arg;
+
+	if (!row->has_wall)
+		return true;
+	add_machines(l, row);
+	add_triggers(l, row);
+	return !l->failed && !l->cut;
+}
+
+static int
+compare_lines(const void *left, const void *right)
+{
+	const struct line *a = left, *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+/* ---- what is drawn ---- */
+
+static void
+put_runs(FILE *out, const struct line *line, enum mark mark, const char *class)
+{
+	size_t i, begin;
+
+	for (i = 0; i < CELLS; i++) {
+		if ((line->cells[i] & mark) == 0)
+			continue;
+		begin = i;
+		while (i < CELLS && (line->cells[i] & mark) != 0)
+			i++;
+		fprintf(out, "<rect class=\"%s\" x=\"%zu\" y=\"%u\" "
+		    "width=\"%zu\" height=\"%u\"/>", class, begin,
+		    mark == LOST ? HEIGHT - 5 : 0, i - begin, mark == LOST ?
+		    5 : HEIGHT);
+	}
+}
+
+static int64_t
+time_of(const struct lines *l, size_t cell)
+{
+	return l->low + (int64_t)((double)(l->high - l->low) *
+	    ((double)cell / CELLS));
+}
+
+/* Links that go nearer, without a stop for the tabulator at each. */
+static void
+put_links(FILE *out, const struct lines *l, const struct line *line,
+    const struct web_search *q)
+{
+	struct web_search near = *q;
+	size_t i, k;
+	unsigned any;
+
+	snprintf(near.machine, sizeof(near.machine), "%s", line->name);
+	near.at[0] = near.around[0] = '\0';
+	for (i = 0; i < CELLS; i += LINKED) {
+		for (any = 0, k = i; k < i + LINKED; k++)
+			any |= line->cells[k];
+		if (any == 0)
+			continue;
+		snprintf(near.from, sizeof(near.from), "@%.3f",
+		    (double)time_of(l, i) / 1e9);
+		snprintf(near.to, sizeof(near.to), "@%.3f",
+		    (double)time_of(l, i + LINKED) / 1e9);
+		fputs("<a tabindex=\"-1\" href=\"", out);
+		web_archive_put_link(out, "/archive", &near, 1);
+		fprintf(out, "\"><rect class=\"near\" x=\"%zu\" y=\"0\" "
+		    "width=\"%u\" height=\"%u\"/></a>", i, LINKED, HEIGHT);
+	}
+}
+
+static void
+put_line(FILE *out, const struct lines *l, const struct line *line,
+    const struct web_search *q)
+{
+	struct web_search only = *q;
+
+	snprintf(only.machine, sizeof(only.machine), "%s", line->name);
+	fputs("<div class=\"row\"><a href=\"", out);
+	web_archive_put_link(out, "/archive", &only, 1);
+	fputs("\">", out);
+	web_html_text(out, line->name[0] != '\0' ? line->name : "(no name)");
+	fprintf(out, "</a><svg viewBox=\"0 0 %u %u\" preserveAspectRatio="
+	    "\"none\" role=\"img\" aria-label=\"%u segment%s, %u with losses, "
+	    "%u trigger%s\">", CELLS, HEIGHT, line->segments,
+	    human_s(line->segments), line->lossy, line->triggers,
+	    human_s(line->triggers));
+	put_runs(out, line, HAVE, "have");
+	put_runs(out, line, STORED, "stored");
+	put_runs(out, line, LOST, "lost");
+	put_runs(out, line, TRIGGER, "trigger");
+	put_links(out, l, line, q);
+	fprintf(out, "</svg><span class=\"said\">%u segment%s%s</span></div>\n",
+	    line->segments, human_s(line->segments), line->lossy > 0 ?
+	    ", \xe2\x9a\xa0 losses" : "");
+}
+
+static void
+put_lines(FILE *out, struct lines *l, const struct web_search *q)
+{
+	char low[HUMAN_TEXT_MAX], high[HUMAN_TEXT_MAX];
+	size_t i;
+
+	qsort(l->all, l->n, sizeof(*l->all), compare_lines);
+	fputs("<section aria-labelledby=\"line\"><h2 id=\"line\">Time line</h2>"
+	    "<p class=\"key\"><span class=\"have\">data</span><span class="
+	    "\"stored\">in the store alone</span><span class=\"lost\">something "
+	    "was lost</span><span class=\"trigger\">trigger</span></p>"
+	    "<div class=\"lines\">\n", out);
+	for (i = 0; i < l->n; i++)
+		put_line(out, l, &l->all[i], q);
+	fprintf(out, "</div><p class=\"axis\"><span>%s</span><span>%s</span>"
+	    "</p>\n", time_text_at(low, (uint64_t)l->low),
+	    time_text_at(high, (uint64_t)l->high));
+	if (l->more)
+		fprintf(out, "<p class=\"dim\">These are %u machines; there "
+		    "are more: search for one.</p>\n", WEB_LINE_MACHINES);
+	if (l->cut)
+		fputs("<p class=\"dim\">Older segments found no room here: "
+		    "narrow the time, or search for a machine.</p>\n", out);
+	fputs("</section>\n", out);
+}
+
+int
+web_archive_line_print(FILE *out, struct catalog *c, const struct selection *s,
+    const struct selection_found *found, const struct web_search *q, char *err,
+    size_t err_size)
+{
+	struct lines l = { .catalog = c, .select = s, .err = err,
+		.err_size = err_size };
+	int rc;
+
+	if ((l.all = calloc(WEB_LINE_MACHINES, sizeof(*l.all))) == NULL)
+		return FAILURE(err, err_size, "no memory");
+	rc = selection_each(c, found, span_cb, &l, err, err_size);
+	if (rc == 0 && l.any) {
+		narrow(&l);
+		rc = selection_each(c, found, row_cb, &l, err, err_size);
+	}
+	if (l.failed)
+		rc = -1;
+	if (rc == 0 && l.n > 0)
+		put_lines(out, &l, q);
+	free(l.all);
+	return rc;
+}
