@@ -131,9 +131,10 @@ print_flight(FILE *out, const recording_state *s)
 	    " trigger%s shared one with others\n", s->snapshots,
 	    human_s(s->snapshots), s->shared, human_s(s->shared));
 	if (s->snapshots_failed != 0)
-		fprintf(out, "  not written    %" PRIu64 " segment%s, the last "
-		    "one as %s\n", s->snapshots_failed,
-		    human_s(s->snapshots_failed),
+		fprintf(out, "  not written    %" PRIu64 " segment%s%s%s\n",
+		    s->snapshots_failed, human_s(s->snapshots_failed),
+		    s->snapshot_error == NULL ? "" : ", the last one as ",
+		    s->snapshot_error == NULL ? "" :
 		    text_cell_plain(s->snapshot_error, text));
 }
 

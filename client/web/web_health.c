@@ -52,12 +52,9 @@ judge_recordings(struct web_health *h,
 		else if (e->state == RECORDING(STOPPED))
 			complain(h, "Recording %s was stopped by a person.",
 			    e->name);
-		if (e->snapshots_failed != 0)
-			complain(h, "Recording %s could not write %" PRIu64
-			    " segment%s: %s.", e->name, e->snapshots_failed,
-			    human_s(e->snapshots_failed),
-			    e->snapshot_error != NULL ? e->snapshot_error :
-			    "no reason is known");
+		if (e->snapshot_error != NULL)
+			complain(h, "Recording %s could not write its last "
+			    "segment: %s.", e->name, e->snapshot_error);
 	}
 }
 

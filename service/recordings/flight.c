@@ -88,6 +88,7 @@ cloned(void *arg, struct session *clone, bool was_file, const char *error)
 		note_failure(f, error);
 	} else {
 		f->counts.written++;
+		f->counts.error[0] = '\0';
 		f->service->counters.flight_segments++;
 		log_info("recording %s: the segment of trigger \"%s\" of %s is "
 		    "written", f->recording, log_escape(name, sizeof(name),

@@ -455,6 +455,13 @@ a_segment_that_cannot_be_written_is_told(void **state)
 	assert_non_null(strstr(look("a")->snapshot_error, "max_sessions"));
 	assert_int_equal(snapshots_of_a(), 0);
 	assert_int_equal(state_of("a"), STATE(RUNNING));
+	/* The next one makes it good. */
+	f->settings.limits.max_sessions = 16;
+	trigger_activate(p.p, "drop", 4);
+	fake_time_pass(30000, NULL);
+	fixture_wait(f, one_is_written, NULL);
+	assert_null(look("a")->snapshot_error);
+	assert_int_equal(look("a")->snapshots_failed, 1);
 	fake_producer_done(&p);
 }
 
