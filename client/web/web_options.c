@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -26,8 +28,9 @@ static const char help[] =
     "      --client-crl FILE  but none that this list of the CA revokes\n"
     "      --token-file FILE  let in only who sends this token: \"Authorization:\n"
     "                    Bearer TOKEN\", or as the password that a browser asks for\n"
-    "      --name NAME   a name of this host, as browsers have it in the address\n"
-    "                    line; may be given several times. Requests for any other\n"
+    "      --name NAME[:PORT]  a name of this host, as browsers have it in the\n"
+    "                    address line, where the port is not that of --listen with\n"
+    "                    it; may be given several times. Requests for any other\n"
     "                    host are refused\n"
     "      --archive DIR show an archive at /archive: what is there, search, and\n"
     "                    traces for Perfetto's UI\n"
@@ -55,20 +58,31 @@ static const char help[] =
 
 #define AT(member) .at = offsetof(struct web_options, member)
 
+static bool
+is_port(const char *text)
+{
+	unsigned long port = strtoul(text, NULL, 10);
+
+	return text[0] != '\0' && strspn(text, "0123456789") == strlen(text) &&
+	    port > 0 && port <= UINT16_MAX;
+}
+
 static int
 take_name(void *options, const struct flag *flag, const char *value, char *err,
     size_t err_size)
 {
 	struct web_options *o = options;
+	const char *port = strchr(value, ':');
 
 	/* Each counts twice; three names of loopback and addresses do, too. */
 	if (o->n_names == WEB_HOSTS_MAX / 2 - 3 - WEB_ADDRESSES_MAX)
 		return FAILURE(err, err_size, "--name: no more than %zu names",
 		    o->n_names);
-	if (value[0] == '\0' || strchr(value, ':') != NULL ||
-	    strchr(value, '/') != NULL)
-		return FAILURE(err, err_size, "--name takes a name without "
-		    "scheme and port: collector.example.net");
+	if (value[0] == '\0' || value[0] == ':' || strchr(value, '/') != NULL ||
+	    (port != NULL && !is_port(port + 1)))
+		return FAILURE(err, err_size, "--name takes a name without a "
+		    "scheme, and a port if browsers need another than that of "
+		    "--listen: collector.example.net:8443");
 	o->names[o->n_names++] = value;
 	return 0;
 }

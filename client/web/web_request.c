@@ -119,8 +119,16 @@ add(struct web_hosts *h, const char *name, const char *port)
 int
 web_hosts_add(struct web_hosts *h, const char *name, unsigned port)
 {
-	char text[16];
+	const char *own = name[0] == '[' ? NULL : strchr(name, ':');
+	char text[16], host[WEB_HOST_MAX];
 
+	if (own != NULL) {
+		if ((size_t)(own - name) >= sizeof(host))
+			return -1;
+		snprintf(host, sizeof(host), "%.*s", (int)(own - name), name);
+		port = (unsigned)strtoul(own + 1, NULL, 10);
+		name = host;
+	}
 	snprintf(text, sizeof(text), ":%u", port);
 	if (add(h, name, text) != 0)
 		return -1;

@@ -58,7 +58,8 @@ struct web_hosts {
 	bool tls;
 };
 /*
- * Adds "NAME" or "[v6]" with the port, and without where it is the scheme's own.
+ * Adds "NAME" or "[v6]" with the port, and without where it is the scheme's own;
+ * "NAME:PORT" has a port of its own, by which something in between is reached.
  * -1: too many, or too long.
  */
 int web_hosts_add(struct web_hosts *h, const char *name, unsigned port)

@@ -89,6 +89,13 @@ the_schemes_own_port_may_be_left_out(void **state)
 	assert_true(web_hosts_has(&tls, "a"));
 	assert_true(web_hosts_is_origin(&tls, "https://a"));
 	assert_false(web_hosts_is_origin(&tls, "http://a"));
+	/* Behind a mapping of ports, and behind a proxy. */
+	assert_int_equal(web_hosts_add(&plain, "b:8443", 8037), 0);
+	assert_true(web_hosts_has(&plain, "b:8443"));
+	assert_false(web_hosts_has(&plain, "b:8037"));
+	assert_false(web_hosts_has(&plain, "b"));
+	assert_int_equal(web_hosts_add(&tls, "b:443", 8037), 0);
+	assert_true(web_hosts_is_origin(&tls, "https://b"));
 }
 
 static void
