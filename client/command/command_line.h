@@ -50,7 +50,8 @@ enum list_form {
     "                    ssh://host and others, as for tributary record\n"   \
     COMMAND_DIAL_HELP
 #define COMMAND_DIAL_HELP                                                     \
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n" \
+    "      --tls-dir DIR, --tls-name NAME, --sni-machine, --allow-tls-1.2,\n"  \
+    "      --ssh-command CMD\n"                                               \
     "                    see tributary record --help\n"                      \
     "  -h, --help        print this\n"
 

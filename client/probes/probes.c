@@ -57,6 +57,8 @@ static const char usage[] =
     "                          /etc/tributary/tls)\n"
     "  --tls-name NAME         the name in the service's certificate, where it\n"
     "                          is not the address's\n"
+    "  --sni-machine           put the machine's name and a dot in front of that\n"
+    "                          name, for a proxy that tells machines apart\n"
     "  --allow-tls-1.2         take TLS 1.2, too, not 1.3 alone\n"
     "  --ssh-command CMD       the command on the far side of ssh://host\n"
     "  --machine-name NAME     the name of this machine, over TCP, vsock\n"
@@ -151,6 +153,7 @@ probes_parse(struct probes_options *o, int argc, char **argv, char *err,
 		    "--producer-socket" : "PERFETTO_PRODUCER_SOCK_NAME", why);
 		return FLAGS_BAD;
 	}
+	o->how.machine_name = o->machine_name;
 	return dial_flags_check(&o->how, &o->address, err, err_size) < 0 ?
 	    FLAGS_BAD : FLAGS_RUN;
 }

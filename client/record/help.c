@@ -93,6 +93,8 @@ const char record_options_help[] =
     "                       else /etc/tributary/tls\n"
     "      --tls-name NAME  the name in the collector's certificate, where it is\n"
     "                       not that of the address\n"
+    "      --sni-machine    put the machine's name and a dot in front of that\n"
+    "                       name, for a proxy that tells machines apart\n"
     "      --allow-tls-1.2  take TLS 1.2, too, not 1.3 alone\n"
     "      --ssh-command CMD  the command on the far side of ssh://host\n"
     "\n"

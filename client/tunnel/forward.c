@@ -43,6 +43,8 @@ static const char help[] =
     "                    /etc/tributary/tls\n"
     "  --tls-name NAME   the name in the collector's certificate, where it is not\n"
     "                    the one in ADDR\n"
+    "  --sni-machine     put the machine's name and a dot in front of that name,\n"
+    "                    for a proxy that tells machines apart\n"
     "  --allow-tls-1.2   for a collector that knows no TLS 1.3\n"
     "  --ssh-command CMD  with ssh://host, no path: the command there.  Default:\n"
     "                    tributary connect\n"
@@ -103,6 +105,7 @@ parse(struct forward_args *a, int argc, char **argv, char *err, size_t err_size)
 	memset(a, 0, sizeof(*a));
 	a->level = LOG_LEVEL_INFO;
 	verdict = flags_parse(&flags, a, &words, err, err_size);
+	a->how.machine_name = a->machine_name;
 	a->how.service = a->consumers ? "consumer" : "producer";
 	if (verdict != FLAGS_RUN)
 		return verdict;

@@ -31,6 +31,8 @@ _tributary_address()
 	_tributary_where=()
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
+		--sni-machine)
+			_tributary_where+=("${COMP_WORDS[i]}") ;;
 		--connect | --tls-dir | --tls-name)
 			# Addresses come in pieces: tls : //host : 7000
 			local flag=${COMP_WORDS[i]} value=

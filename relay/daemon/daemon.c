@@ -229,13 +229,7 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 		.outbox = d->outbox,
 	};
 
-	d->how = (struct dial_options){
-		.tls_dir = s->tls_dir,
-		.tls_name = s->tls_name,
-		.allow_tls12 = s->allow_tls12,
-		.ssh_command = s->ssh_command,
-		.service = "relay",
-	};
+	relay_settings_dial(s, &d->how);
 	if (s->to != NULL && addr_parse(&d->to, s->to, err, err_size) != 0)
 		return -1;
 	d->uplink = uplink_new(&setup, err, err_size);

@@ -28,6 +28,8 @@ static const char help_text[] =
 "                            else /etc/tributary/tls\n"
 "  --tls-name NAME           for tls://: the name in the collector's certificate.\n"
 "                            Default: the host of ADDR\n"
+"  --sni-machine             for tls://: put the machine's name and a dot in front\n"
+"                            of that name, for a proxy that tells machines apart\n"
 "  --allow-tls-1.2           for tls://: accept a collector that knows no 1.3\n"
 "  --ssh-command COMMAND     for ssh://: the command there.  Default:\n"
 "                            tributary connect relay\n"
@@ -135,6 +137,7 @@ static const struct flag table[] = {
 	{ "to", FLAG_TEXT, AT(to) },
 	{ "tls-dir", FLAG_TEXT, AT(tls_dir) },
 	{ "tls-name", FLAG_TEXT, AT(tls_name) },
+	{ "sni-machine", FLAG_BOOL, AT(sni_machine) },
 	{ "allow-tls-1.2", FLAG_BOOL, AT(allow_tls12) },
 	{ "ssh-command", FLAG_TEXT, AT(ssh_command) },
 	{ "producer-socket", FLAG_VALUE, .take = add_socket },
@@ -285,6 +288,8 @@ apply_flags(const struct relay_options *o, struct relay_settings *s, char *err,
 	if (o->spool_size != NULL && s->spool_dir == NULL)
 		return FAILURE(err, err_size, "--spool-size: there is no spool "
 		    "without a folder: give --spool-dir, too");
+	if (o->sni_machine)
+		s->sni_machine = true;
 	if (o->allow_tls12)
 		s->allow_tls12 = true;
 	/* The other way than what the file or the environment said. */

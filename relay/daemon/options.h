@@ -25,6 +25,7 @@ struct relay_options {
 	bool background;
 	bool dialled;
 	bool json;
+	bool sni_machine;
 	bool allow_tls12;
 	const char *config;
 	const char *to;

@@ -12,6 +12,8 @@
 #include "relay/settings/policy.h"
 #include "transport/base/compiler.h"
 
+struct dial_options;
+
 enum relay_protocol { RELAY_AUTO, RELAY_LINK_ONLY, RELAY_CLASSIC_ONLY };
 
 struct relay_limits {
@@ -42,6 +44,7 @@ struct relay_settings {
 	char *machine_id;          /* never NULL */
 	char *tls_dir;
 	char *tls_name;
+	bool sni_machine;
 	bool allow_tls12;
 	char *ssh_command;
 	char *state_dir;           /* never NULL */
@@ -78,6 +81,10 @@ int relay_settings_from_env(struct relay_settings *s, char *err,
  */
 int relay_settings_check(const struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
+
+/* How the collector is reached; strings are borrowed from s. */
+void relay_settings_dial(const struct relay_settings *s,
+    struct dial_options *how);
 
 /* ---- single settings, for the file and for flags; -1 with a sentence ---- */
 

@@ -1,4 +1,4 @@
-/* Checks that take several settings of a relay together. */
+/* Settings of a relay taken together: how it dials, and checks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,15 +18,24 @@
 /* A socket's path has 107 bytes; ours have a name in the folder. */
 #define STATE_DIR_MOST 90
 
+void
+relay_settings_dial(const struct relay_settings *s, struct dial_options *how)
+{
+	*how = (struct dial_options){
+		.tls_dir = s->tls_dir,
+		.tls_name = s->tls_name,
+		.sni_machine = s->sni_machine,
+		.machine_name = s->machine_name,
+		.allow_tls12 = s->allow_tls12,
+		.ssh_command = s->ssh_command,
+		.service = "relay",
+	};
+}
+
 static int
 check_destination(const struct relay_settings *s, char *err, size_t err_size)
 {
-	const struct dial_options how = {
-		.tls_dir = s->tls_dir,
-		.tls_name = s->tls_name,
-		.allow_tls12 = s->allow_tls12,
-		.ssh_command = s->ssh_command,
-	};
+	struct dial_options how;
 	char why[ADDR_TEXT_MAX + 256];
 	struct addr a;
 	size_t i;
@@ -59,6 +68,7 @@ check_destination(const struct relay_settings *s, char *err, size_t err_size)
 		    "name another socket for producers with "
 		    "PERFETTO_PRODUCER_SOCK_NAME or --producer-socket", a.text);
 	}
+	relay_settings_dial(s, &how);
 	return dial_flags_check(&how, &a, err, err_size);
 }
 

@@ -179,6 +179,8 @@ apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
 		    take_string(&s->tls_name, m->tls->name, "tls.name",
 			c) != 0)
 			return -1;
+		if (m->tls->has_sni_machine)
+			s->sni_machine = m->tls->sni_machine;
 		if (m->tls->has_allow_tls_1_2)
 			s->allow_tls12 = m->tls->allow_tls_1_2;
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "transport/base/failure.h"
+#include "transport/connect/dial_name.h"
 #include "transport/connect/dial_resolve.h"
 #include "transport/connect/dial_ssh.h"
 #include "transport/connect/dial_tls.h"
@@ -44,7 +45,7 @@ struct dial {
 
 	/* tls:// */
 	struct tls_context *tls; /* borrowed from the loop's; else NULL */
-	char tls_name[sizeof(((struct addr *)NULL)->host)];
+	char tls_name[DIAL_NAME_MAX];
 	char where[ADDR_TEXT_MAX]; /* host:port, for messages */
 };
 
@@ -177,8 +178,8 @@ prepare_tls(struct dial *d, const struct addr *a,
 	}
 	snprintf(d->where, sizeof(d->where), "%s",
 	    scheme != NULL ? scheme + 3 : a->text);
-	snprintf(d->tls_name, sizeof(d->tls_name), "%s",
-	    o->tls_name != NULL ? o->tls_name : a->host);
+	if (dial_server_name(o, a, d->tls_name, err, err_size) != 0)
+		return -1;
 	d->tls = dial_tls_context(d->loop, dir, o->allow_tls12, err, err_size);
 	return d->tls != NULL ? 0 : -1;
 }

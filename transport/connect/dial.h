@@ -32,6 +32,13 @@ struct dial_options {
 	const char *tls_dir;
 	/* tls://: the name in the peer's certificate.  NULL: the address's. */
 	const char *tls_name;
+	/*
+	 * tls://: the machine's name and a dot are put in front of that name, so
+	 * that a proxy can tell machines apart (dial_server_name()).
+	 */
+	bool sni_machine;
+	/* The machine's name.  NULL: $PERFETTO_MACHINE_NAME, else the host's. */
+	const char *machine_name;
 	bool allow_tls12;
 	/* ssh://host: command to run there; NULL: see ssh_args_connect(). */
 	const char *ssh_command;

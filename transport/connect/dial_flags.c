@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "transport/connect/dial.h"
+#include "transport/connect/dial_name.h"
 #include "transport/socket/addr.h"
 
 int
@@ -11,8 +12,10 @@ dial_flags_check(const struct dial_options *how, const struct addr *a,
 {
 	const char *tls = how->tls_dir != NULL ? "--tls-dir"
 	    : how->tls_name != NULL	       ? "--tls-name"
+	    : how->sni_machine		       ? "--sni-machine"
 	    : how->allow_tls12		       ? "--allow-tls-1.2"
 					       : NULL;
+	char name[DIAL_NAME_MAX];
 
 	if (how->tls_dir != NULL && how->tls_dir[0] == '\0') {
 		snprintf(err, err_size, "the folder that --tls-dir names is "
@@ -26,6 +29,9 @@ dial_flags_check(const struct dial_options *how, const struct addr *a,
 		    a->kind == ADDR_TCP ? a->text : "");
 		return -1;
 	}
+	if (a->kind == ADDR_TLS &&
+	    dial_server_name(how, a, name, err, err_size) != 0)
+		return -1;
 	if (how->ssh_command == NULL)
 		return 0;
 	if (a->kind != ADDR_SSH) {

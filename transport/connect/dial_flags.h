@@ -22,6 +22,8 @@ struct dial_options;
 	    .at = (base) + offsetof(struct dial_options, tls_dir) },          \
 	{ "tls-name", FLAG_TEXT,                                              \
 	    .at = (base) + offsetof(struct dial_options, tls_name) },         \
+	{ "sni-machine", FLAG_BOOL,                                           \
+	    .at = (base) + offsetof(struct dial_options, sni_machine) },      \
 	{ "allow-tls-1.2", FLAG_BOOL,                                         \
 	    .at = (base) + offsetof(struct dial_options, allow_tls12) },      \
 	{ "ssh-command", FLAG_TEXT,                                           \
@@ -29,7 +31,8 @@ struct dial_options;
 
 /*
  * Refuses flags that have no effect on the address: with a flag for TLS and an
- * address without TLS a user would believe in TLS.  0, or -1 with a sentence.
+ * address without TLS a user would believe in TLS; and a machine's name that
+ * cannot be part of a server name.  0, or -1 with a sentence.
  */
 int dial_flags_check(const struct dial_options *how, const struct addr *a,
     char *err, size_t err_size) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "protos/fields.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/place.h"
+#include "transport/connect/dial_name.h"
 #include "transport/loop/loop.h"
 #include "transport/process/child.h"
 #include "transport/stream/stream.h"
@@ -267,7 +268,7 @@ dial_cb(const struct dial_result *r, int error, void *arg)
 	struct direct *d = arg;
 	const struct place *p = d->place;
 	struct stream_setup setup = { 0 };
-	char text[DIAL_TEXT_MAX];
+	char text[DIAL_TEXT_MAX], name[DIAL_NAME_MAX];
 
 	snprintf(text, sizeof(text), "%s", dial_error_detail(d->dial));
 	dial_free(d->dial);
@@ -279,10 +280,10 @@ dial_cb(const struct dial_result *r, int error, void *arg)
 		return;
 	}
 	setup.tls = r->tls;
-	if (p->certs != NULL)
+	if (p->certs != NULL && dial_server_name(&p->how, &p->addr, name, text,
+		sizeof(text)) == 0)
 		setup.tls = tls_conn_new(p->certs[d->device % p->n_certs],
-		    r->fd, p->how.tls_name != NULL ? p->how.tls_name :
-		    p->addr.host, p->tcp.text);
+		    r->fd, name, p->tcp.text);
 	setup.child = r->child;
 	setup.child_addr = r->child != NULL ? (struct addr *)&p->addr : NULL;
 	setup.peer = r->peer;

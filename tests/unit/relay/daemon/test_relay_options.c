@@ -174,6 +174,7 @@ every_flag_arrives(void **state)
 	assert_string_equal(s.tls_dir, "/d");
 	assert_string_equal(s.tls_name, "n");
 	assert_true(s.allow_tls12);
+	assert_false(s.sni_machine);
 	assert_int_equal(s.n_producer_sockets, 2);
 	assert_string_equal(s.producer_sockets[0], "/a");
 	assert_string_equal(s.producer_sockets[1], "@b");
@@ -187,6 +188,8 @@ every_flag_arrives(void **state)
 	assert_int_equal(s.compression_level, 7);
 	assert_int_equal(s.log_level, LOG_LEVEL_DEBUG);
 	assert_true(o.background);
+	works("--to tls://h:1 --sni-machine --machine-name m");
+	assert_true(s.sni_machine);
 	works("--to ssh://h --ssh-command run");
 	assert_string_equal(s.ssh_command, "run");
 }
@@ -216,6 +219,7 @@ what_makes_no_sense_is_refused_with_a_sentence(void **state)
 	refused("--to /s --set-socket-permissions a:0660:b", "group:mode");
 	refused("--to /s --tls-dir /d", "--tls-dir is for tls://");
 	refused("--to host:1 --tls-name n", "tls://host:1");
+	refused("--to tls://h:1 --sni-machine --machine-name a.b", "\"a.b\"");
 	refused("--to tls://h:1 --ssh-command x", "ssh://");
 	refused("--to ssh://h/path --ssh-command x", "leave one");
 	refused("--to host:99999", "collector's address");
@@ -336,7 +340,8 @@ every_field_of_the_file_arrives(void **state)
 	    "producer_socket: \"/a\" producer_socket: \"127.0.0.1:0\"\n"
 	    "allow_remote_producers: true socket_permissions: \"g:0600\"\n"
 	    "machine_name: \"m\" machine_id: \"i\"\n"
-	    "tls { dir: \"/t\" name: \"n\" allow_tls_1_2: true }\n"
+	    "tls { dir: \"/t\" name: \"n\" allow_tls_1_2: true\n"
+	    "  sni_machine: true }\n"
 	    "state_dir: \"/st\" memory_kb: 4096\n"
 	    "spool { dir: \"/sp\" size_kb: 2048 fsync: ALWAYS }\n"
 	    "drop: NEWEST compression_level: 3 min_retry_ms: 5\n"
@@ -354,6 +359,7 @@ every_field_of_the_file_arrives(void **state)
 	assert_string_equal(s.machine_id, "i");
 	assert_string_equal(s.tls_dir, "/t");
 	assert_string_equal(s.tls_name, "n");
+	assert_true(s.sni_machine);
 	assert_true(s.allow_tls12);
 	assert_string_equal(s.state_dir, "/st");
 	assert_true(s.memory_bytes == 4096 * 1024);

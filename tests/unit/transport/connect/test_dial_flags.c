@@ -28,22 +28,30 @@ flags_for_tls_are_refused_where_there_is_none(void **state)
 		"ssh://host", "vsock://2:20001" };
 	struct dial_options dir = { .tls_dir = "d" };
 	struct dial_options name = { .tls_name = "n" };
+	struct dial_options machine = { .sni_machine = true,
+		.machine_name = "m" };
 	struct dial_options old = { .allow_tls12 = true };
 	size_t i;
 
 	assert_int_equal(check(&dir, "tls://host:7444"), 0);
 	assert_int_equal(check(&name, "tls://host:7444"), 0);
+	assert_int_equal(check(&machine, "tls://host:7444"), 0);
 	assert_int_equal(check(&old, "tls://host:7444"), 0);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(check(&dir, others[i]), -1);
 		assert_non_null(strstr(err, "--tls-dir is for tls://"));
 		assert_int_equal(check(&name, others[i]), -1);
 		assert_non_null(strstr(err, "--tls-name"));
+		assert_int_equal(check(&machine, others[i]), -1);
+		assert_non_null(strstr(err, "--sni-machine is for tls://"));
 		assert_int_equal(check(&old, others[i]), -1);
 		assert_non_null(strstr(err, "--allow-tls-1.2"));
 	}
 	assert_int_equal(check(&dir, "host:7444"), -1);
 	assert_non_null(strstr(err, "say tls://host:7444"));
+	machine.machine_name = "two.labels";
+	assert_int_equal(check(&machine, "tls://host:7444"), -1);
+	assert_non_null(strstr(err, "two.labels"));
 }
 
 static void
