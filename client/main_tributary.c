@@ -6,6 +6,7 @@
 #include "client/archive/fetch/fetch.h"
 #include "client/archive/find/find.h"
 #include "client/cert/cert.h"
+#include "client/fleet/fleet.h"
 #include "client/inspect/inspect.h"
 #include "client/orders/recordings.h"
 #include "client/orders/stop_flush_start.h"
@@ -59,6 +60,7 @@ static const struct command commands[] = {
 	    "keep an archive of segments: reindex, verify, du, pin, rm, "
 	    "export" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
+	{ "fleet", fleet_main, "write what stands in front of several collectors" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },
 	{ "connect", connect_main, "carry an ssh stream to a socket (ssh://)" },

@@ -110,7 +110,8 @@ _tributary_value()
 {
 	case $1 in
 	--config | -c | --out | --output | -o | --socket | \
-	    --https-cert | --https-key | --client-ca | --client-crl | --token-file)
+	    --https-cert | --https-key | --client-ca | --client-crl | --token-file | \
+	    --health-ca)
 		_tributary_files -f "$2" ;;
 	--archive | --tls-dir | --trace-dir | --spool-dir | --state-dir)
 		_tributary_files -d "$2" ;;
@@ -167,6 +168,10 @@ _tributary_argument()
 			_tributary_words 'reindex verify du pin unpin rm' "$2"
 		else
 			_tributary_files -f "$2"
+		fi ;;
+	fleet)
+		if ((COMP_CWORD == 2)); then
+			_tributary_words 'haproxy' "$2"
 		fi ;;
 	cert)
 		if ((COMP_CWORD == 2)); then
