@@ -9,7 +9,6 @@
 #include "protos/fields.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/place.h"
-#include "transport/connect/dial_name.h"
 #include "transport/loop/loop.h"
 #include "transport/process/child.h"
 #include "transport/stream/stream.h"
@@ -268,7 +267,7 @@ dial_cb(const struct dial_result *r, int error, void *arg)
 	struct direct *d = arg;
 	const struct place *p = d->place;
 	struct stream_setup setup = { 0 };
-	char text[DIAL_TEXT_MAX], name[DIAL_NAME_MAX];
+	char text[DIAL_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s", dial_error_detail(d->dial));
 	dial_free(d->dial);
@@ -280,10 +279,9 @@ dial_cb(const struct dial_result *r, int error, void *arg)
 		return;
 	}
 	setup.tls = r->tls;
-	if (p->certs != NULL && dial_server_name(&p->how, &p->addr, name, text,
-		sizeof(text)) == 0)
+	if (p->certs != NULL)
 		setup.tls = tls_conn_new(p->certs[d->device % p->n_certs],
-		    r->fd, name, p->tcp.text);
+		    r->fd, p->server_name, p->tcp.text);
 	setup.child = r->child;
 	setup.child_addr = r->child != NULL ? (struct addr *)&p->addr : NULL;
 	setup.peer = r->peer;

@@ -61,7 +61,9 @@ place_init(struct place *p, const char *address,
 	if (certs_dir == NULL || p->addr.kind != ADDR_TLS)
 		return 0;
 	snprintf(text, sizeof(text), "%s", strstr(p->addr.text, "://") + 3);
-	if (addr_parse(&p->tcp, text, err, err_size) != 0)
+	if (addr_parse(&p->tcp, text, err, err_size) != 0 ||
+	    dial_server_name(&p->how, &p->addr, p->server_name, err,
+		err_size) != 0)
 		return -1;
 	return read_certs(p, certs_dir, err, err_size);
 }

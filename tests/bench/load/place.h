@@ -9,6 +9,7 @@
 
 #include "transport/base/compiler.h"
 #include "transport/connect/dial.h"
+#include "transport/connect/dial_name.h"
 #include "transport/socket/addr.h"
 
 struct tls_context;
@@ -22,6 +23,7 @@ struct place {
 	bool no_shm;             /* a UNIX socket, as if it were a tunnel */
 	/* tls:// with a certificate for each device: dialled as TCP. */
 	struct addr tcp;
+	char server_name[DIAL_NAME_MAX]; /* and asked for this */
 	struct tls_context **certs; /* owned; NULL: one for all */
 	size_t n_certs;
 };
