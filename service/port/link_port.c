@@ -350,10 +350,14 @@ static void
 take_status(struct link_port *p, const struct link_frame *f)
 {
 	struct machine_contact *c = &link_machine(p->link)->contact;
+	Tributary__LinkStatus *s;
 
+	/* Passed on as it is: what a reader cannot unpack spoils all of a reply. */
 	if (f->status_len > sizeof(c->status) ||
-	    !pb_well_formed(f->status, f->status_len))
+	    (s = tributary__link_status__unpack(NULL, f->status_len,
+	    f->status)) == NULL)
 		return;
+	tributary__link_status__free_unpacked(s, NULL);
 	memcpy(c->status, f->status, f->status_len);
 	c->status_len = f->status_len;
 }

@@ -1039,6 +1039,25 @@ the_status_of_a_relay_is_kept(void **state)
 	end(&r);
 }
 
+/* What no reader can unpack would spoil the answer about all machines. */
+static void
+a_status_that_is_none_is_not_kept(void **state)
+{
+	struct ports *p = *state;
+	uint8_t head[LINK_HEAD_MAX];
+	/* memory_bytes of a fixed size. */
+	uint8_t fixed[] = { 1 << 3 | 5, 1, 2, 3, 4 };
+	struct link_frame f = { .status = fixed, .status_len = sizeof(fixed) };
+	struct relay_end r;
+
+	relay_end_init(&r, p, 1);
+	assert_int_equal(relay_end_open(&r), NEW);
+	relay_end_frame(&r, head, link_put_head(head, &f));
+	bring_producer(&r, 1);
+	assert_int_equal(machine_of(&r)->contact.status_len, 0);
+	end(&r);
+}
+
 /* ---- relays that break the protocol ---- */
 
 /* The connection is closed, the link gone; another relay notices nothing. */
@@ -1348,6 +1367,7 @@ main(void)
 		T(without_memory_for_it_blocks_come_plain),
 		T(a_ping_is_answered_with_our_clocks),
 		T(the_status_of_a_relay_is_kept),
+		T(a_status_that_is_none_is_not_kept),
 		T(a_relay_that_breaks_the_protocol_loses_its_link_alone),
 		T(the_last_byte_of_the_window_can_be_used),
 		T(a_byte_more_than_the_window_loses_the_link),
