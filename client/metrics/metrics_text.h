@@ -1,11 +1,7 @@
 /*
- * metrics_text: writes a collector's totals (QueryMetricsReply) as Prometheus
- * reads them: text format 0.0.4, and OpenMetrics 1.0.  Pure, but for the file
- * that it prints to.
- *
- * Label values come from the collector: they are escaped, cut to
- * METRICS_LABEL_MAX bytes, and no more than METRICS_SERIES_MAX of a family are
- * printed, so that a hostile collector cannot fill what stores them.
+ * metrics_text: the totals of a collector (QueryMetricsReply), and of
+ * tributary-web itself, as Prometheus reads them.  Pure, but for the file that
+ * it prints to.
  */
 #ifndef CLIENT_METRICS_METRICS_TEXT_H
 #define CLIENT_METRICS_METRICS_TEXT_H
@@ -14,18 +10,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "transport/metrics/metrics.h"
+
+struct Tributary__ProcessMetrics;
 struct Tributary__QueryMetricsReply;
-struct process_stats;
-
-#define METRICS_LABEL_MAX  64u
-#define METRICS_SERIES_MAX 64u
-
-enum metrics_form {
-	METRICS_PROMETHEUS,
-	METRICS_OPENMETRICS,
-};
-/* The value of Content-Type; static. */
-const char *metrics_text_type(enum metrics_form form);
 
 /* Answers of tributary-web with an HTTP status, 0: the place is not used. */
 struct metrics_answers {
@@ -38,7 +26,7 @@ struct metrics_page {
 	/* NULL: the collector does not answer, and only the rest is printed. */
 	const struct Tributary__QueryMetricsReply *collector;
 	/* tributary-web itself. */
-	const struct process_stats *own;
+	const struct Tributary__ProcessMetrics *own;
 	const struct metrics_answers *answers;
 	size_t n_answers;
 	uint64_t connections; /* that are open */

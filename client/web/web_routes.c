@@ -5,7 +5,8 @@
 
 #include "client/web/web_page.h"
 #include "client/web/web_snapshot.h"
-#include "transport/process/process_stats.h"
+#include "protos/metrics.pb-c.h"
+#include "transport/metrics/process_metrics.h"
 
 #define OK          200u
 #define UNAVAILABLE 503u
@@ -23,12 +24,12 @@ put_overview(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 static unsigned
 put_metrics(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 {
-	struct process_stats own;
+	Tributary__ProcessMetrics own;
 	struct metrics_page page = { .collector = s->metrics, .own = &own,
 		.answers = a->answers, .n_answers = a->n_answers,
 		.connections = a->connections };
 
-	process_stats_read(&own);
+	process_metrics_read(&own);
 	metrics_text_print(out, &page, a->form);
 	return OK;
 }
@@ -100,5 +101,5 @@ web_routes_find(const char *path)
 const char *
 web_routes_type(const struct web_route *r, const struct web_asked *a)
 {
-	return r->type != NULL ? r->type : metrics_text_type(a->form);
+	return r->type != NULL ? r->type : metrics_type(a->form);
 }

@@ -265,6 +265,7 @@ open_sockets(struct relay_daemon *d, char *err, size_t err_size)
 {
 	const struct relay_settings *s = d->settings;
 	struct report_sources from = {
+		.loop = d->loop,
 		.settings = s,
 		.uplink = d->uplink,
 		.outbox = d->outbox,

@@ -58,7 +58,10 @@ run(const struct relay_options *o, struct relay_settings *s)
 		puts("OK");
 		return 0;
 	case RELAY_STATUS:
-		return status_show(s, o->state_dir != NULL, o->json);
+		return status_show(s, o->state_dir != NULL,
+		    o->json ? STATUS_JSON : STATUS_TEXT);
+	case RELAY_METRICS:
+		return status_show(s, o->state_dir != NULL, STATUS_METRICS);
 	case RELAY_STDIO:
 		return stdio_bridge_run(s, serve);
 	case RELAY_SERVE:

@@ -13,6 +13,7 @@ static const char help_text[] =
 "Usage: tributary-relay --to ADDR [FLAG]...\n"
 "       tributary-relay --stdio [--config FILE] [--state-dir DIR]\n"
 "       tributary-relay --status [--json] [--config FILE] [--state-dir DIR]\n"
+"       tributary-relay --metrics [--config FILE] [--state-dir DIR]\n"
 "\n"
 "Takes the producers of this machine and carries them to a collector elsewhere,\n"
 "over one connection that may break: unsent data is kept.  Stands where\n"
@@ -69,6 +70,9 @@ static const char help_text[] =
 "  --status                  show the link, the producers, the waiting data\n"
 "                            and the losses of the relay of this machine\n"
 "  --json                    with --status: for programs\n"
+"  --metrics                 print the numbers of the relay of this machine as\n"
+"                            Prometheus reads them (text format 0.0.4), for the\n"
+"                            textfile collector of node_exporter\n"
 "  --config FILE             read settings (protobuf text, message\n"
 "                            RelaySettings); variables and flags override them\n"
 "  --check-config            only check the settings: print OK, or the fault\n"
@@ -92,8 +96,8 @@ static const char help_text[] =
 "data; the rest is sent by the next relay that finds --state-dir.  A second\n"
 "signal ends it at once.\n"
 "\n"
-"Exit status: 0 ended as asked, 1 could not start (--status: no relay runs),\n"
-"2 wrong usage.\n";
+"Exit status: 0 ended as asked, 1 could not start (--status, --metrics: no\n"
+"relay runs), 2 wrong usage.\n";
 
 /* ---- words ---- */
 
@@ -109,8 +113,9 @@ choose_command(void *options, const struct flag *flag, const char *value,
 		return 0;
 	if (o->command != RELAY_SERVE && o->command != command &&
 	    command != RELAY_HELP && command != RELAY_VERSION)
-		return FAILURE(err, err_size, "--check-config, --stdio and "
-		    "--status are different things to do: give one of them");
+		return FAILURE(err, err_size, "--check-config, --stdio, "
+		    "--status and --metrics are different things to do: give "
+		    "one of them");
 	o->command = command;
 	return 0;
 }
@@ -155,6 +160,7 @@ static const struct flag table[] = {
 	{ "dialled", FLAG_BOOL, AT(dialled) },
 	{ "stdio", COMMAND(RELAY_STDIO) },
 	{ "status", COMMAND(RELAY_STATUS) },
+	{ "metrics", COMMAND(RELAY_METRICS) },
 	{ "json", FLAG_BOOL, AT(json) },
 	{ .name = NULL },
 };

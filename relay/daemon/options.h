@@ -15,6 +15,7 @@ enum relay_command {
 	RELAY_CHECK,   /* --check-config */
 	RELAY_STDIO,   /* --stdio */
 	RELAY_STATUS,  /* --status */
+	RELAY_METRICS, /* --metrics */
 	RELAY_HELP,
 	RELAY_VERSION,
 };

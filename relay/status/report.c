@@ -10,7 +10,9 @@
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/uplink.h"
+#include "transport/loop/delays.h"
 #include "transport/loop/loop.h"
+#include "transport/metrics/process_metrics.h"
 #include "transport/wire/pb_writer.h"
 
 /*
@@ -57,7 +59,7 @@ put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 	pb_put_uint(w, RelayReportLink_reconnects, v->reconnects);
 	pb_put_uint(w, RelayReportLink_bytes_up, v->bytes_up);
 	pb_put_uint(w, RelayReportLink_bytes_sent, v->bytes_sent);
-	put(w, RelayReportLink_bytes_again, v->bytes_again);
+	pb_put_uint(w, RelayReportLink_bytes_again, v->bytes_again);
 	put(w, RelayReportLink_compressed, v->compressed);
 	put_text(w, RelayReportLink_why_classic, v->why_classic);
 	put(w, RelayReportLink_without_clocks, v->without_clocks);
@@ -90,10 +92,10 @@ put_store(struct pb_writer *w, const struct outbox_stats *s)
 	pb_put_uint(w, RelayReportStore_spool_bytes, s->spool_bytes);
 	pb_put_uint(w, RelayReportStore_spool_limit, s->spool_limit);
 	put_text(w, RelayReportStore_spool_error, s->spool_error);
-	put(w, RelayReportStore_blocks_on_the_way, s->blocks_on_the_way);
-	put(w, RelayReportStore_oldest_ms, s->oldest_ms);
-	put(w, RelayReportStore_spool_cut_bytes, s->spool_cut_bytes);
-	put(w, RelayReportStore_spool_damaged, s->spool_damaged);
+	pb_put_uint(w, RelayReportStore_blocks_on_the_way, s->blocks_on_the_way);
+	pb_put_uint(w, RelayReportStore_oldest_ms, s->oldest_ms);
+	pb_put_uint(w, RelayReportStore_spool_cut_bytes, s->spool_cut_bytes);
+	pb_put_uint(w, RelayReportStore_spool_damaged, s->spool_damaged);
 	pb_nest_end(w, mark);
 }
 
@@ -117,6 +119,18 @@ put_producer(void *arg, const struct producers_view *v)
 	put(w, RelayReportProducer_discarded, v->discarded);
 	put(w, RelayReportProducer_late, v->late);
 	pb_nest_end(w, mark);
+}
+
+static void
+put_process(struct pb_writer *w, const struct loop *l)
+{
+	const struct delays *d = loop_delays(l);
+	size_t i;
+
+	process_metrics_put(w, RelayReport_process);
+	for (i = 0; i < DELAYS; i++)
+		pb_put_uint(w, RelayReport_loop_delays, d->n[i]);
+	pb_put_uint(w, RelayReport_loop_delay_sum_ns, d->sum_ns);
 }
 
 /* Adds losses over the link, and over Perfetto's protocol. */
@@ -167,6 +181,7 @@ report_make(const struct report_sources *from, size_t *len)
 	put_store(&w, &stats);
 	producers_each(from->producers, put_producer, &w);
 	put_losses(&w, &stats, &view);
+	put_process(&w, from->loop);
 	if (w.failed) {
 		pb_writer_done(&w);
 		return NULL;

@@ -9,6 +9,7 @@
 
 #include "transport/base/compiler.h"
 
+struct loop;
 struct outbox;
 struct producers;
 struct relay_settings;
@@ -16,6 +17,7 @@ struct uplink;
 
 /* Objects that are reported on; all borrowed. */
 struct report_sources {
+	const struct loop *loop;
 	const struct relay_settings *settings;
 	const struct uplink *uplink;
 	const struct outbox *outbox;

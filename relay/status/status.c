@@ -12,6 +12,8 @@
 #include "protos/relay_report.pb-c.h"
 #include "relay/settings/settings.h"
 #include "relay/state/state_dir.h"
+#include "transport/metrics/metrics.h"
+#include "transport/metrics/relay_metrics.h"
 
 /* A relay that works answers within a turn of its loop. */
 #define ANSWER_MS  5000
@@ -100,10 +102,29 @@ read_answer(int fd, size_t *len)
 	return NULL;
 }
 
-int
-status_show(const struct relay_settings *s, bool named, bool json)
+static void
+show(const Tributary__RelayReport *r, enum status_form form)
 {
+	const struct metrics_out m = { stdout, METRICS_PROMETHEUS };
 	struct json_out j = { .out = stdout };
+
+	switch (form) {
+	case STATUS_TEXT:
+		status_print(stdout, r);
+		break;
+	case STATUS_JSON:
+		json_message(&j, NULL, &r->base);
+		putchar('\n');
+		break;
+	case STATUS_METRICS:
+		relay_metrics_print_own(&m, r);
+		break;
+	}
+}
+
+int
+status_show(const struct relay_settings *s, bool named, enum status_form form)
+{
 	Tributary__RelayReport *r = NULL;
 	uint8_t *answer;
 	size_t len = 0;
@@ -123,12 +144,11 @@ status_show(const struct relay_settings *s, bool named, bool json)
 		    "sense; it is perhaps of another version\n");
 		return 1;
 	}
-	if (json) {
-		json_message(&j, NULL, &r->base);
-		putchar('\n');
-	} else {
-		status_print(stdout, r);
-	}
+	show(r, form);
 	tributary__relay_report__free_unpacked(r, NULL);
-	return 0;
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return 0;
+	fprintf(stderr, "tributary-relay: standard output: %s\n",
+	    strerror(errno));
+	return 1;
 }

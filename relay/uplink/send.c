@@ -1,11 +1,13 @@
 #include <string.h>
 
+#include "protos/metrics.pb-c.h"
 #include "relay/producers/producers.h"
 #include "relay/uplink/conn_internal.h"
 #include "relay/uplink/status.h"
 #include "transport/link/link_clock.h"
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"
+#include "transport/metrics/process_metrics.h"
 #include "transport/rpc/rpc_client.h"
 
 /* Bytes of blocks sent in one turn of the loop, which has others to serve. */
@@ -99,6 +101,7 @@ status_cb(void *arg)
 	struct uplink_conn *l = arg;
 	struct link_frame f = { 0 };
 	uint8_t status[LINK_STATUS_MAX];
+	Tributary__ProcessMetrics process;
 	struct outbox_stats stats;
 	size_t len;
 
@@ -106,8 +109,11 @@ status_cb(void *arg)
 	if (l->state != UL_OPEN)
 		return;
 	outbox_stats(l->setup.outbox, &stats);
-	len = uplink_status_encode(status, &stats,
-	    producers_count(l->setup.producers), l->setup.totals->reconnects);
+	process_metrics_read(&process);
+	len = uplink_status_encode(status, &(struct uplink_status){
+	    .stats = &stats, .producers = producers_count(l->setup.producers),
+	    .reconnects = l->setup.totals->reconnects, .process = &process,
+	    .delays = loop_delays(l->setup.loop) });
 	/* Data that waits has an age, which changes. */
 	if (stats.oldest_ms > 0)
 		status_later(l);

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "protos/fields.h"
 #include "service/access/bind_roles.h"
 #include "service/front/peer_limits.h"
-#include "service/limits/delays.h"
 #include "service/limits/metric_count.h"
 #include "service/limits/refusals.h"
 #include "transport/base/heap_rest.h"
@@ -28,7 +26,6 @@
 #define LOW_WATER_BYTES (64u * 1024u)
 
 #define SWEEP_MS 1000u
-#define SWEEP_NS (SWEEP_MS * UINT64_C(1000000))
 
 /* Descriptors that connections leave to files and shared memory. */
 #define FDS_KEPT 32u
@@ -41,7 +38,6 @@ struct gate {
 	/* `dialled`: connections of dials, which have no bind time-out. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
-	uint64_t sweep_due_ns;
 	int fd_max; /* descriptors of connections are below it */
 	/* Connections that are open, and were, by enum listen_port. */
 	size_t open[PORTS];
@@ -280,28 +276,6 @@ is_revoked(struct rpc_conn *c, void *arg)
 	return p->auth == PEER_CERT && tls_context_revokes(arg, p->cert);
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Follows libevent: a periodic timer keeps its pace, unless it is behind. */
-static void
-note_delay(struct gate *g)
-{
-	uint64_t now = now_ns();
-
-	delays_note(g->with.delays, now > g->sweep_due_ns ?
-	    now - g->sweep_due_ns : 0);
-	g->sweep_due_ns += SWEEP_NS;
-	if (g->sweep_due_ns < now)
-		g->sweep_due_ns = now + SWEEP_NS;
-}
-
 static void
 sweep_cb(void *arg)
 {
@@ -315,7 +289,6 @@ sweep_cb(void *arg)
 	};
 	uint64_t now = loop_now_ms();
 
-	note_delay(g);
 	rpc_conns_sweep(&g->stats, &t, now);
 	t.bind_ms = 0;
 	rpc_conns_sweep(&g->dialled, &t, now);
@@ -408,7 +381,6 @@ gate_new(const struct gate_setup *setup)
 	if ((g->sweep = loop_timer_new(g->with.loop, sweep_cb, g)) == NULL)
 		goto fail;
 	loop_timer_set(g->sweep, SWEEP_MS, 1);
-	g->sweep_due_ns = now_ns() + SWEEP_NS;
 	return g;
 
 fail:

@@ -14,7 +14,6 @@
 #include "transport/rpc/rpc_host.h"
 
 struct budget;
-struct delays;
 struct gate;
 struct heap_rest;
 struct io_pool;
@@ -36,7 +35,6 @@ struct gate_setup {
 	const struct rpc_service *link; /* offered wherever LISTEN_RELAY is */
 	struct heap_rest *heap; /* decides once a second on a heap_trim() */
 	struct refusals *refusals; /* counts connections that are refused */
-	struct delays *delays;     /* notes how late the loop is, once a second */
 };
 
 /* Borrows all of setup for its life. */

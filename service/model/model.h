@@ -29,7 +29,6 @@
 
 #include "service/access/per_peer_count.h"
 #include "service/access/principal.h"
-#include "service/limits/delays.h"
 #include "service/limits/fair_queue.h"
 #include "service/limits/overload.h"
 #include "service/limits/refusals.h"
@@ -464,7 +463,6 @@ struct service {
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
 	struct refusals refusals;        /* refusals.h */
-	struct delays loop_delays;       /* delays.h; noted by the gate */
 	/*
 	 * Appends fields of QueryMetricsReply about what the service does not
 	 * know: connections, certificates, folders.  NULL: there are none.

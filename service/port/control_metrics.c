@@ -1,7 +1,3 @@
-#include <ctype.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "protos/control.pb-c.h"
 #include "protos/fields.h"
 #include "protos/link.pb-c.h"
@@ -14,37 +10,22 @@
 #include "service/port/control_internal.h"
 #include "service/recordings/recordings.h"
 #include "service/settings/settings.h"
-#include "transport/process/process_stats.h"
+#include "transport/loop/delays.h"
+#include "transport/metrics/metrics.h"
+#include "transport/metrics/process_metrics.h"
 #include "transport/wire/pb_reader.h"
 
-#define LABEL_MAX 64
-
-/*
- * Labels that were names of an enum's values, with this before each where the
- * enum is no message's.
- */
+/* Before the names of an enum that is no message's. */
 #define LOSS_PREFIX "LINK_LOSS_"
 
-/* The name of an enum's value in small letters: a label. */
 static void
 put_by_enum(struct pb_writer *w, uint32_t field,
     const ProtobufCEnumDescriptor *d, uint64_t value, uint64_t n)
 {
-	const ProtobufCEnumValue *v = protobuf_c_enum_descriptor_get_value(d,
-	    (int)value);
-	char label[LABEL_MAX];
-	const char *name;
-	size_t i;
+	char label[METRICS_LABEL_MAX];
 
-	if (v == NULL)
-		return;
-	name = v->name;
-	if (strncmp(name, LOSS_PREFIX, strlen(LOSS_PREFIX)) == 0)
-		name += strlen(LOSS_PREFIX);
-	snprintf(label, sizeof(label), "%s", name);
-	for (i = 0; label[i] != '\0'; i++)
-		label[i] = (char)tolower((unsigned char)label[i]);
-	metric_count_put(w, field, label, n);
+	if (metrics_enum_label(label, d, (int)value, LOSS_PREFIX))
+		metric_count_put(w, field, label, n);
 }
 
 static void
@@ -156,7 +137,7 @@ put_data(struct pb_writer *w, const struct service_counters *c)
 static void
 put_delays(struct pb_writer *w, const struct service *s)
 {
-	const struct delays *d = &s->loop_delays;
+	const struct delays *d = loop_delays(s->loop);
 	uint64_t most;
 	size_t i, mark;
 
@@ -172,24 +153,6 @@ put_delays(struct pb_writer *w, const struct service *s)
 	pb_put_uint(w, QueryMetricsReply_input_lag_ms, loop_lag_ms(s->loop));
 	pb_put_uint(w, QueryMetricsReply_overload_level,
 	    (uint64_t)s->overload.level);
-}
-
-static void
-put_process(struct pb_writer *w)
-{
-	struct process_stats p;
-	size_t mark;
-
-	process_stats_read(&p);
-	mark = pb_nest_begin(w, QueryMetricsReply_process);
-	pb_put_uint(w, ProcessMetrics_cpu_ns, p.cpu_ns);
-	pb_put_uint(w, ProcessMetrics_resident_bytes, p.resident_bytes);
-	pb_put_uint(w, ProcessMetrics_virtual_bytes, p.virtual_bytes);
-	pb_put_uint(w, ProcessMetrics_open_fds, p.open_fds);
-	pb_put_uint(w, ProcessMetrics_max_fds, p.max_fds);
-	pb_put_uint(w, ProcessMetrics_start_ns, p.start_ns);
-	pb_put_uint(w, ProcessMetrics_threads, p.threads);
-	pb_nest_end(w, mark);
 }
 
 enum rpc_verdict
@@ -216,7 +179,7 @@ control_query_metrics(void *port, struct rpc_call call, const uint8_t *args,
 	put_sessions(w, s);
 	put_data(w, &s->counters);
 	put_delays(w, s);
-	put_process(w);
+	process_metrics_put(w, QueryMetricsReply_process);
 	if (s->report_front != NULL)
 		s->report_front(s->report_front_arg, w);
 	rpc_reply_written(call, w);

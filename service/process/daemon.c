@@ -411,7 +411,6 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 		.link = &d->link_port,
 		.heap = &d->service->heap,
 		.refusals = &d->service->refusals,
-		.delays = &d->service->loop_delays,
 	};
 
 	if ((d->gate = gate_new(&setup)) == NULL)

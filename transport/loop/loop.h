@@ -15,6 +15,7 @@
 
 #include "transport/base/compiler.h"
 
+struct delays;
 struct event_base;
 struct loop;
 struct loop_timer;
@@ -215,6 +216,11 @@ void loop_timer_clear(struct loop_timer *t);
  */
 bool loop_timer_left(const struct loop_timer *t, uint64_t *ms);
 void loop_timer_free(struct loop_timer *t);
+/*
+ * How late timers of CLOCK_MONOTONIC have fired since loop_new(): the event loop
+ * was busy.  Borrowed; valid until loop_free().
+ */
+const struct delays *loop_delays(const struct loop *l);
 
 /*
  * SIGTERM, SIGINT, SIGHUP ...: fn runs on the loop, until loop_free().  One fn

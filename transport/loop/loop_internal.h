@@ -15,6 +15,7 @@
 #include <sys/time.h>
 
 #include "transport/base/compiler.h"
+#include "transport/loop/delays.h"
 #include "transport/loop/loop.h"
 #include "transport/loop/loop_pace.h"
 
@@ -47,6 +48,7 @@ struct loop_timers {
 	size_t existing;
 	struct event ev;
 	uint64_t ev_due_ns; /* 0: it is not armed */
+	struct delays delays;
 };
 
 /* Streams whose input waits for its turn, and the time budget of a turn. */

@@ -109,6 +109,7 @@ static void
 fire(struct loop_timers *ts, struct loop_timer *t, uint64_t now)
 {
 	heap_remove(ts, t);
+	delays_note(&ts->delays, now - t->due_ns);
 	if (t->every_ns > 0) {
 		t->due_ns += t->every_ns;
 		/* Late by more than one period: fires once for all of them. */
@@ -159,6 +160,12 @@ loop_timers_done(struct loop *l)
 	if (event_initialized(&l->timers.ev))
 		event_del(&l->timers.ev);
 	free(l->timers.heap);
+}
+
+const struct delays *
+loop_delays(const struct loop *l)
+{
+	return &l->timers.delays;
 }
 
 /* A place in the heap. */

@@ -7,6 +7,7 @@ import subprocess
 from . import pb
 from .daemon import Program, environment
 from .ipc import Port
+from .prometheus import numbers
 
 
 class Relay(Program):
@@ -50,6 +51,15 @@ class Relay(Program):
              self.state_dir], env=environment(), capture_output=True,
             text=True, timeout=60)
         return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def metrics(self):
+        """{series: value} of what --metrics says."""
+        done = subprocess.run(
+            [os.environ[self.variable], "--metrics", "--state-dir",
+             self.state_dir], env=environment(), capture_output=True,
+            text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return numbers(done.stdout)
 
     def link_state(self):
         """"linked", "classic", "waiting", "connecting"; None: no answer."""

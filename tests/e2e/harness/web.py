@@ -10,6 +10,7 @@ import zlib
 
 from .daemon import Program
 from .loop import SCALE
+from .prometheus import numbers
 
 CHROMIUM = shutil.which("chromium")
 SERVES = re.compile(r"serves (https?)://127\.0\.0\.1:(\d+)/")
@@ -59,8 +60,7 @@ class Web(Program):
         """{series: value}"""
         status, _, body = self.get("/metrics")
         assert status == 200, body
-        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
-                for line in body.splitlines() if not line.startswith("#")}
+        return numbers(body)
 
 
 class WebSocket:

@@ -9,29 +9,27 @@
 
 #include "client/metrics/metrics_text.h"
 #include "protos/control.pb-c.h"
-#include "transport/process/process_stats.h"
 
 typedef Tributary__QueryMetricsReply reply;
 typedef Tributary__QueryMetricsReply__Count count;
 typedef Tributary__QueryMetricsReply__Delay delay;
 
-static const struct process_stats own = {
-	.cpu_ns = 1500000000, .resident_bytes = 4096, .virtual_bytes = 8192,
-	.open_fds = 7, .max_fds = 1024, .start_ns = 1700000000123456789,
-	.threads = 2,
-};
 static const struct metrics_answers answers[] = { { 200, 12 }, { 404, 3 } };
 
 /* To be freed. */
 static char *
 print(const reply *r, enum metrics_form form)
 {
+	Tributary__ProcessMetrics own = TRIBUTARY__PROCESS_METRICS__INIT;
 	const struct metrics_page page = { .collector = r, .own = &own,
 		.answers = answers, .n_answers = 2, .connections = 5 };
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
+	own.has_cpu_ns = own.has_start_ns = 1;
+	own.cpu_ns = 1500000000;
+	own.start_ns = 1700000000123456789;
 	assert_non_null(out);
 	metrics_text_print(out, &page, form);
 	fclose(out);

@@ -105,7 +105,7 @@ the_type_of_metrics_is_that_of_their_form(void **state)
 	struct web_asked a = { .form = METRICS_OPENMETRICS };
 
 	assert_string_equal(web_routes_type(web_routes_find("/metrics"), &a),
-	    metrics_text_type(METRICS_OPENMETRICS));
+	    metrics_type(METRICS_OPENMETRICS));
 	assert_string_equal(web_routes_type(web_routes_find("/style.css"), &a),
 	    "text/css; charset=utf-8");
 }

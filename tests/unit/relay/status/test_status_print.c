@@ -139,7 +139,8 @@ producers_are_shown(void **state)
 static void
 programs_get_json(void **state)
 {
-	is_json("", "{\"producer_socket\":[],\"producers\":[],\"losses\":[]}");
+	is_json("", "{\"producer_socket\":[],\"producers\":[],\"losses\":[],"
+	    "\"loop_delays\":[]}");
 	is_json("pid: -1 running_ms: 18446744073709551615 "
 	    "machine_name: \"a\\\"\\\\\\n\\303\\244\" "
 	    "producer_socket: \"/a\" producer_socket: \"/b\" "
@@ -148,10 +149,10 @@ programs_get_json(void **state)
 	    "\"machine_name\":\"a\\\"\\\\\\u000a\303\244\","
 	    "\"producer_socket\":[\"/a\",\"/b\"],"
 	    "\"link\":{\"compressed\":true},\"clock\":{\"offset_ns\":-5},"
-	    "\"producers\":[],\"losses\":[]}");
+	    "\"producers\":[],\"losses\":[],\"loop_delays\":[]}");
 	is_json("losses { } losses { cause: \"x\" }",
 	    "{\"producer_socket\":[],\"producers\":[],"
-	    "\"losses\":[{},{\"cause\":\"x\"}]}");
+	    "\"losses\":[{},{\"cause\":\"x\"}],\"loop_delays\":[]}");
 }
 
 int

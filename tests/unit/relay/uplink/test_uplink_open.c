@@ -7,10 +7,12 @@
 #include <cmocka.h>
 
 #include "protos/link.pb-c.h"
+#include "protos/metrics.pb-c.h"
 #include "relay/outbox/outbox.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/open_call.h"
 #include "relay/uplink/status.h"
+#include "transport/loop/delays.h"
 
 #define WHY(name) TRIBUTARY__LINK_OPENED__WHY__##name
 #define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
@@ -187,7 +189,7 @@ what_an_old_link_lost_has_a_cause(void **state)
 }
 
 static void
-a_status_has_what_is_lost_in_all(void **state)
+a_status_of_the_largest_numbers_fits(void **state)
 {
 	struct outbox_stats stats = {
 		.memory_bytes = UINT64_MAX,
@@ -198,12 +200,26 @@ a_status_has_what_is_lost_in_all(void **state)
 		.chunks_lost = { [1] = 2, [7] = 3 },
 		.packets_lost = { [1] = UINT64_MAX - 9, [2] = 9 },
 	};
+	Tributary__ProcessMetrics process = TRIBUTARY__PROCESS_METRICS__INIT;
+	struct delays delays = { .sum_ns = UINT64_MAX };
 	uint8_t out[LINK_STATUS_MAX];
 	Tributary__LinkStatus *m;
 
+	process.has_cpu_ns = process.has_resident_bytes = true;
+	process.has_virtual_bytes = process.has_open_fds = true;
+	process.has_max_fds = process.has_start_ns = process.has_threads = true;
+	process.cpu_ns = process.resident_bytes = process.virtual_bytes =
+	    process.open_fds = process.max_fds = process.start_ns =
+	    process.threads = UINT64_MAX;
+	memset(delays.n, 0xff, sizeof(delays.n));
 	m = tributary__link_status__unpack(NULL, uplink_status_encode(out,
-	    &stats, UINT32_MAX, UINT64_MAX), out);
+	    &(struct uplink_status){ &stats, UINT32_MAX, UINT64_MAX, &process,
+	    &delays }), out);
 	assert_non_null(m);
+	assert_true(m->process->threads == UINT64_MAX);
+	assert_int_equal(m->n_loop_delays, DELAYS);
+	assert_int_equal(m->loop_delays[0], UINT32_MAX);
+	assert_true(m->loop_delay_sum_ns == UINT64_MAX);
 	assert_int_equal(m->chunks_lost, 5);
 	assert_true(m->packets_lost == UINT64_MAX);
 	assert_int_equal(m->producers, UINT32_MAX);
@@ -220,7 +236,7 @@ main(void)
 		cmocka_unit_test(an_answer_that_fits_is_taken),
 		cmocka_unit_test(an_answer_that_cannot_be_is_refused),
 		cmocka_unit_test(what_an_old_link_lost_has_a_cause),
-		cmocka_unit_test(a_status_has_what_is_lost_in_all),
+		cmocka_unit_test(a_status_of_the_largest_numbers_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "protos/control.pb-c.h"
 #include "service/model/model.h"
 #include "tests/unit/service/port/port_fixture.h"
+#include "transport/loop/delays.h"
 
 enum { M_METRICS = 12 };
 

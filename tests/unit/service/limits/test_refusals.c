@@ -5,7 +5,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/limits/delays.h"
 #include "service/limits/refusals.h"
 
 static uint64_t
@@ -60,22 +59,6 @@ a_peer_called_like_a_setting_changes_nothing(void **state)
 	    "limits.max_sessions_per_uid"), 1);
 }
 
-static void
-a_delay_counts_in_the_first_row_that_has_it(void **state)
-{
-	struct delays d = { .sum_ns = 0 };
-
-	delays_note(&d, 0);
-	delays_note(&d, delays_most_ns(0));
-	delays_note(&d, delays_most_ns(0) + 1);
-	delays_note(&d, UINT64_C(1) << 60);
-	assert_int_equal(d.n[0], 2);
-	assert_int_equal(d.n[1], 1);
-	assert_int_equal(d.n[DELAYS - 1], 1);
-	assert_true(d.sum_ns == delays_most_ns(0) * 2 + 1 + (UINT64_C(1) << 60));
-	assert_true(delays_most_ns(DELAYS - 1) == UINT64_MAX);
-}
-
 int
 main(void)
 {
@@ -83,7 +66,6 @@ main(void)
 		cmocka_unit_test(a_refusal_counts_for_the_setting_that_it_names),
 		cmocka_unit_test(any_other_reason_is_other),
 		cmocka_unit_test(a_peer_called_like_a_setting_changes_nothing),
-		cmocka_unit_test(a_delay_counts_in_the_first_row_that_has_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "service/limits/delays.h"
+#include "transport/loop/delays.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)
