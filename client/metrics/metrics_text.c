@@ -42,6 +42,14 @@ static const struct metrics_family families[] = {
 	    ONE(data_sources) },
 	{ "tributary_machines", "Machines that were seen.", GAUGE, WHOLE,
 	    EACH(machines, "state") },
+	{ "tributary_relays_backlog_bytes", "Data that waits at relays for the "
+	    "collector.", GAUGE, WHOLE, EACH(relays_backlog, "where") },
+	{ "tributary_relays_backlog_limit_bytes", "Room for it.", GAUGE, WHOLE,
+	    EACH(relays_backlog_limit, "where") },
+	{ "tributary_relays_oldest_data_seconds", "Age of the oldest data that "
+	    "waits at any relay.", GAUGE, MS, ONE(relays_oldest_ms) },
+	{ "tributary_relays_clock_error_seconds", "Largest error of any "
+	    "machine's clock.", GAUGE, NS, ONE(relays_clock_error_ns) },
 	{ "tributary_sessions", "Tracing sessions.", GAUGE, WHOLE,
 	    EACH(sessions, "state") },
 	{ "tributary_recordings", "Standing recordings.", GAUGE, WHOLE,

@@ -88,6 +88,10 @@ take_condition(struct web_search *s, const char *part)
 void
 web_query_take(struct web_query *q, const char *part)
 {
+	/* A condition of the archive, and for metrics the very bytes. */
+	if (strncmp(part, "machine=", 8) == 0)
+		q->of_machine = snprintf(q->machine, sizeof(q->machine), "%s",
+		    part + 8) >= 0;
 	if (take_condition(&q->archive, part))
 		return;
 	if (strncmp(part, "q=", 2) == 0)

@@ -19,6 +19,8 @@
 /* Bytes of a search; and of a token. */
 #define WEB_SEARCH_MAX 128u
 #define WEB_TOKEN_MAX  512u
+/* Room for a machine's name (255 bytes), and for one byte more. */
+#define WEB_MACHINE_MAX 257u
 
 /* Bytes of a path of a segment. */
 #define WEB_PATH_MAX 1024u
@@ -33,12 +35,15 @@ struct web_search {
 	char path[WEB_PATH_MAX]; /* of one segment; anything, so far */
 };
 
-/* The query of the overview, and of the archive. */
+/* The queries of the overview, of the metrics and of the archive. */
 struct web_query {
 	char search[WEB_SEARCH_MAX]; /* for machines; "": all */
 	uint32_t page;               /* of machines or segments, from 1 */
 	uint32_t refresh_s;          /* 0: it does not refresh by itself */
 	struct web_search archive;
+	/* A machine whose metrics are wanted; one too long is cut, and unknown. */
+	bool of_machine;
+	char machine[WEB_MACHINE_MAX];
 };
 #define WEB_REFRESH_S      5u
 #define WEB_REFRESH_MOST_S 3600u

@@ -3,12 +3,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/metrics/machine_metrics.h"
 #include "client/web/web_page.h"
 #include "client/web/web_snapshot.h"
-#include "protos/metrics.pb-c.h"
+#include "protos/control.pb-c.h"
 #include "transport/metrics/process_metrics.h"
 
 #define OK          200u
+#define NOT_FOUND   404u
+#define CONFLICT    409u
 #define UNAVAILABLE 503u
 
 #define PLAIN "text/plain; charset=utf-8"
@@ -31,6 +34,32 @@ put_metrics(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 
 	process_metrics_read(&own);
 	metrics_text_print(out, &page, a->form);
+	return OK;
+}
+
+static unsigned
+put_machine(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
+{
+	const Tributary__MachineState *m;
+
+	if (s->machines == NULL) {
+		fprintf(out, "the collector cannot be asked: %s\n",
+		    s->why[0] != '\0' ? s->why : "it told no machines");
+		return UNAVAILABLE;
+	}
+	switch (machine_metrics_find(s->machines, a->query.machine, &m)) {
+	case MACHINE_METRICS_NONE:
+		fputs("the collector knows no machine of this name: "
+		    "`tributary machines` lists them\n", out);
+		return NOT_FOUND;
+	case MACHINE_METRICS_SEVERAL:
+		fputs("several machines of this name are connected: give each "
+		    "a name of its own (--machine-name)\n", out);
+		return CONFLICT;
+	case MACHINE_METRICS_ONE:
+		break;
+	}
+	machine_metrics_print(out, m, s->machines->now_ns, a->form);
 	return OK;
 }
 
@@ -66,6 +95,9 @@ put_script(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 	return OK;
 }
 
+static const struct web_route machine_route = { "/metrics", NULL, .asks = true,
+	.wish = WEB_WISH_MACHINES, .print = put_machine };
+
 /* Orchestrators and browsers without a token learn nothing at open ones. */
 static const struct web_route routes[] = {
 	{ "/", "text/html; charset=utf-8", .asks = true, .wish = WEB_WISH_ALL,
@@ -73,7 +105,7 @@ static const struct web_route routes[] = {
 	{ "/style.css", "text/css; charset=utf-8", .is_open = true,
 	    .print = put_style },
 	{ "/metrics", NULL, .asks = true, .wish = WEB_WISH_METRICS,
-	    .print = put_metrics },
+	    .of_machine = &machine_route, .print = put_metrics },
 	{ "/healthz", PLAIN, .is_open = true, .print = put_healthy },
 	{ "/archive", "text/html; charset=utf-8", .is_archive = true,
 	    .job = WEB_JOB_PAGE, .scripts = true },
@@ -99,7 +131,10 @@ web_routes_find(const char *path)
 }
 
 const char *
-web_routes_type(const struct web_route *r, const struct web_asked *a)
+web_routes_type(const struct web_route *r, const struct web_asked *a,
+    unsigned status)
 {
-	return r->type != NULL ? r->type : metrics_type(a->form);
+	if (r->type != NULL)
+		return r->type;
+	return status == OK ? metrics_type(a->form) : PLAIN;
 }

@@ -39,15 +39,20 @@ struct web_route {
 	bool scripts;     /* may run those of this server */
 	bool asks;        /* wants a snapshot, of this wish */
 	enum web_wish wish;
-	/* NULL where there is a job.  Returns the HTTP status.  s: NULL where the route asks for none. */
+	/* Route where the query names a machine; NULL: it makes no difference. */
+	const struct web_route *of_machine;
+	/*
+	 * NULL where there is a job.  Returns the HTTP status.  s: NULL where
+	 * the route asks for none.
+	 */
 	unsigned (*print)(const struct web_asked *a,
 	    const struct web_snapshot *s, FILE *out);
 };
 
 /* NULL: there is nothing at this path. */
 const struct web_route *web_routes_find(const char *path) MUST_CHECK;
-/* Content-Type of the answer; static. */
+/* Content-Type of an answer with this status; static. */
 const char *web_routes_type(const struct web_route *r,
-    const struct web_asked *a);
+    const struct web_asked *a, unsigned status);
 
 #endif /* CLIENT_WEB_WEB_ROUTES_H */

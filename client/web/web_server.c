@@ -150,8 +150,8 @@ make_body(struct web_server *s, struct answer *a,
 	a->asked.answers = s->answers;
 	a->asked.n_answers = STATUSES;
 	a->asked.connections = s->connections;
-	a->type = web_routes_type(a->route, &a->asked);
 	a->status = a->route->print(&a->asked, shot, out);
+	a->type = web_routes_type(a->route, &a->asked, a->status);
 	if (fclose(out) == 0)
 		return 0;
 	free(a->body);
@@ -697,6 +697,8 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	}
 	a->asked.form = web_metrics_form(form);
 	read_query(wsi, &a->asked.query);
+	if (a->asked.query.of_machine && a->route->of_machine != NULL)
+		a->route = a->route->of_machine;
 	a->since_ms = loop_now_ms() - WEB_FRESH_MS;
 	if (a->route->job == WEB_JOB_NONE)
 		return answer(s, a);

@@ -187,6 +187,19 @@ producers_cb(void *arg, const Tributary__QueryProducersReply *r,
 	free(counts);
 }
 
+/* The last of the answers for WEB_WISH_MACHINES. */
+static void
+last_machines(struct web_source *s, const Tributary__QueryMachinesReply *r,
+    const char *why)
+{
+	if (r == NULL) {
+		fail(s, why);
+		return;
+	}
+	s->next->machines = copy(&r->base);
+	publish(s, NULL);
+}
+
 static void
 machines_cb(void *arg, const Tributary__QueryMachinesReply *r, const char *why)
 {
@@ -194,6 +207,10 @@ machines_cb(void *arg, const Tributary__QueryMachinesReply *r, const char *why)
 	struct top_count *counts;
 	size_t i;
 
+	if (s->asking && s->wish == WEB_WISH_MACHINES) {
+		last_machines(s, r, why);
+		return;
+	}
 	if (!s->asking || r == NULL ||
 	    (counts = calloc(r->n_machines + 1, sizeof(*counts))) == NULL)
 		return;
@@ -255,12 +272,17 @@ late_cb(void *arg)
 static bool
 take_wish(struct web_source *s)
 {
-	bool any;
+	bool any = false;
+	size_t i;
 
 	pthread_mutex_lock(&s->lock);
-	s->wish = s->wanted[WEB_WISH_ALL] ? WEB_WISH_ALL : WEB_WISH_METRICS;
-	any = s->wanted[WEB_WISH_ALL] || s->wanted[WEB_WISH_METRICS];
-	s->wanted[WEB_WISH_ALL] = s->wanted[WEB_WISH_METRICS] = false;
+	for (i = 0; i < WEB_WISHES; i++) {
+		if (s->wanted[i]) {
+			s->wish = (enum web_wish)i;
+			any = true;
+		}
+		s->wanted[i] = false;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return any;
 }
@@ -286,7 +308,9 @@ ask(struct web_source *s)
 		return;
 	}
 	control_query_metrics(s->control, metrics_cb, s);
-	if (s->wish == WEB_WISH_METRICS)
+	if (s->wish == WEB_WISH_MACHINES)
+		control_query_machines(s->control, machines_cb, s);
+	if (s->wish != WEB_WISH_ALL)
 		return;
 	control_query_recordings(s->control, recordings_cb, s);
 	control_query_producers(s->control, producers_cb, s);

@@ -26,7 +26,8 @@ struct web_source;
 #define WEB_FRESH_MS 1000u
 
 enum web_wish {
-	WEB_WISH_METRICS, /* the collector's totals alone */
+	WEB_WISH_METRICS,  /* the collector's totals alone */
+	WEB_WISH_MACHINES, /* machines, too */
 	WEB_WISH_ALL,
 };
 #define WEB_WISHES (WEB_WISH_ALL + 1)

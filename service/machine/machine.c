@@ -184,6 +184,27 @@ machine_table_ids(const struct machine_table *t, uint32_t *out)
 	return n;
 }
 
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void
+count_backlog(const struct machine *m, struct machine_counts *out)
+{
+	const struct machine_backlog *b = &m->contact.backlog;
+
+	out->backlog.memory += b->memory;
+	out->backlog.memory_limit += b->memory_limit;
+	out->backlog.spool += b->spool;
+	out->backlog.spool_limit += b->spool_limit;
+	out->backlog.oldest_ms = larger(out->backlog.oldest_ms, b->oldest_ms);
+	if (m->clock.known)
+		out->clock_error_ns = larger(out->clock_error_ns,
+		    m->clock.uncertainty_ns);
+}
+
 void
 machine_table_count(const struct machine_table *t, struct machine_counts *out)
 {
@@ -197,6 +218,8 @@ machine_table_count(const struct machine_table *t, struct machine_counts *out)
 			out->connected++;
 		else
 			out->gone++;
+		if (m->contact.cut || machine_is_connected(m))
+			count_backlog(m, out);
 	}
 }
 

@@ -64,6 +64,12 @@ struct machine_contact {
 	/* The newest LinkStatus, encoded. */
 	uint8_t status[256];
 	size_t status_len;
+	/* Bytes that it tells of, and the age of the oldest. */
+	struct machine_backlog {
+		uint64_t memory, memory_limit;
+		uint64_t spool, spool_limit;
+		uint64_t oldest_ms;
+	} backlog;
 	struct machine_loss {
 		uint64_t chunks;
 		uint64_t packets;
@@ -175,6 +181,9 @@ size_t machine_table_ids(const struct machine_table *t, uint32_t *out);
 /* Machines of the table, without the host. */
 struct machine_counts {
 	size_t connected, cut, gone;
+	/* Sums over those that are connected or cut, and the largest age. */
+	struct machine_backlog backlog;
+	uint64_t clock_error_ns; /* the largest of them */
 };
 void machine_table_count(const struct machine_table *t,
     struct machine_counts *out);

@@ -73,6 +73,18 @@ put_machines(struct pb_writer *w, const struct service *s)
 	    c.connected + 1);
 	metric_count_put(w, QueryMetricsReply_machines, "cut", c.cut);
 	metric_count_put(w, QueryMetricsReply_machines, "gone", c.gone);
+	metric_count_put(w, QueryMetricsReply_relays_backlog, "memory",
+	    c.backlog.memory);
+	metric_count_put(w, QueryMetricsReply_relays_backlog, "spool",
+	    c.backlog.spool);
+	metric_count_put(w, QueryMetricsReply_relays_backlog_limit, "memory",
+	    c.backlog.memory_limit);
+	metric_count_put(w, QueryMetricsReply_relays_backlog_limit, "spool",
+	    c.backlog.spool_limit);
+	pb_put_uint(w, QueryMetricsReply_relays_oldest_ms,
+	    c.backlog.oldest_ms);
+	pb_put_uint(w, QueryMetricsReply_relays_clock_error_ns,
+	    c.clock_error_ns);
 }
 
 static void

@@ -357,6 +357,8 @@ take_status(struct link_port *p, const struct link_frame *f)
 	    (s = tributary__link_status__unpack(NULL, f->status_len,
 	    f->status)) == NULL)
 		return;
+	c->backlog = (struct machine_backlog){ s->memory_bytes,
+		s->memory_limit, s->spool_bytes, s->spool_limit, s->oldest_ms };
 	tributary__link_status__free_unpacked(s, NULL);
 	memcpy(c->status, f->status, f->status_len);
 	c->status_len = f->status_len;

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
 import ssl
@@ -16,8 +15,6 @@ import subprocess
 import sys
 import threading
 import unittest
-import urllib.parse
-import urllib.request
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE
@@ -25,14 +22,13 @@ from harness.consumer import Consumer, config, join_slices
 from harness.daemon import environment
 from harness.loop import SCALE
 from harness.pki import Pki
-from harness.ports import free_port
+from harness.prometheus import (PROMETHEUS, PROMTOOL, WITHOUT, Prometheus, check_metrics,
+                                numbers)
 from harness.trace import Trace
 from harness.web import (CHROMIUM, SERVES, Web, WebSocket, browse, first_pixel, parse,
                          read_all)
 
 DEPLOY = os.path.join(os.environ["SOURCE_ROOT"], "deploy")
-PROMTOOL = shutil.which("promtool")
-PROMETHEUS = shutil.which("prometheus")
 OPENMETRICS = "Accept: application/openmetrics-text; version=1.0.0"
 TOKEN = "0123456789abcdef0123456789abcdef"
 # Binds the consumer port, and reports the names of its methods; the page is loaded
@@ -190,16 +186,11 @@ class Numbers(WebCase):
         if "sanitizer" not in self.web.log():
             self.assertIn("Seccomp:\t2", status)
 
-    @unittest.skipIf(PROMTOOL is None, "promtool is not installed "
-                     "(deploy/install-deps metrics)")
+    @unittest.skipIf(PROMTOOL is None, f"promtool {WITHOUT}")
     def test_promtool_has_nothing_to_say(self):
         self.producer("near")
         self.session()
-        body = self.web.get("/metrics")[2]
-        done = subprocess.run([PROMTOOL, "check", "metrics"], input=body,
-                              capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (0, "", ""))
+        check_metrics(self, self.web.get("/metrics")[2])
 
     def names(self, text):
         """Of the metrics in expressions of PromQL."""
@@ -225,8 +216,7 @@ class Numbers(WebCase):
                  self.serve(to=self.path("far")).metrics()}
         self.assertEqual(asked - there, set())
 
-    @unittest.skipIf(PROMTOOL is None, "promtool is not installed "
-                     "(deploy/install-deps metrics)")
+    @unittest.skipIf(PROMTOOL is None, f"promtool {WITHOUT}")
     def test_promtool_takes_the_alerts(self):
         done = subprocess.run(
             [PROMTOOL, "check", "rules",
@@ -243,43 +233,127 @@ class Numbers(WebCase):
         self.assertIn("version=0.0.4", headers["content-type"])
         self.assertNotIn("# EOF", body)
 
-    @unittest.skipIf(PROMETHEUS is None, "prometheus is not installed "
-                     "(deploy/install-deps metrics)")
+    @unittest.skipIf(PROMETHEUS is None, f"prometheus {WITHOUT}")
     def test_a_real_prometheus_scrapes_it(self):
         self.producer("near")
-        port = free_port()
-        settings = self.path("prometheus.yml")
-        with open(settings, "w") as file:
-            json.dump({"global": {"scrape_interval": "1s"},
-                       "scrape_configs": [{"job_name": "tributary",
-                                           "static_configs": [{"targets": [
-                                               self.web.host]}]}]}, file)
-        with open(self.path("prometheus.log"), "wb") as log:
-            process = subprocess.Popen(
-                [PROMETHEUS, f"--config.file={settings}",
-                 f"--storage.tsdb.path={self.path('tsdb')}",
-                 f"--web.listen-address=127.0.0.1:{port}"],
-                stdout=log, stderr=log)
-        try:
-            def ask(query):
-                url = (f"http://127.0.0.1:{port}/api/v1/query?query=" +
-                       urllib.parse.quote(query))
-                try:
-                    with urllib.request.urlopen(url, timeout=60) as answer:
-                        found = json.load(answer)["data"]["result"]
-                except OSError:
-                    return None
-                return found and found[0]["value"][1]
-            self.until(lambda: ask("up") == "1", "it was scraped", timeout=90)
-            self.until(lambda: ask("tributary_producers") == "1",
-                       "the number is there")
-            # A histogram as Prometheus understands them.
-            self.until(lambda: ask("histogram_quantile(0.9, "
-                                   "tributary_event_loop_lag_seconds_bucket)")
-                       not in (None, "NaN", []), "a quantile", timeout=90)
-        finally:
-            process.terminate()
-            process.wait(60 * SCALE)
+        prometheus = Prometheus(self, [
+            {"job_name": "tributary",
+             "static_configs": [{"targets": [self.web.host]}]}])
+        ask = prometheus.ask
+        self.until(lambda: ask("up") == "1", "it was scraped", timeout=90)
+        self.until(lambda: ask("tributary_producers") == "1",
+                   "the number is there")
+        # A histogram as Prometheus understands them.
+        self.until(lambda: ask("histogram_quantile(0.9, "
+                               "tributary_event_loop_lag_seconds_bucket)")
+                   not in (None, "NaN", []), "a quantile", timeout=90)
+
+
+class Machines(WebCase):
+    """/metrics?machine=NAME, beside what its relay says itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.far = self.relay(self.daemons[0], machine="bus 1")
+
+    def machine(self, name="bus%201", *headers):
+        return self.web.get(f"/metrics?machine={name}", *headers)
+
+    def numbers(self):
+        status, headers, body = self.machine()
+        self.assertEqual(status, 200, body)
+        self.assertIn("version=0.0.4", headers["content-type"])
+        return numbers(body)
+
+    def wait_for(self, what, condition, timeout=60):
+        """Until its numbers are so; they are there."""
+        found = {}
+
+        def so():
+            status, _, body = self.machine()
+            found.update(numbers(body) if status == 200 else {})
+            return status == 200 and condition(found)
+        self.until(so, what, timeout=timeout)
+        return found
+
+    def test_numbers_are_those_that_the_relay_says(self):
+        self.producer("far", address=self.far.producer_path)
+        start = "tributary_relay_process_start_time_seconds"
+        now = self.wait_for("the relay has told", lambda n:
+                            n.get("tributary_machine_producers") == 1 and
+                            start in n and
+                            "tributary_relay_clock_error_seconds" in n)
+        own = self.far.metrics()
+        self.assertEqual(now[start], own[start])
+        self.assertEqual(now['tributary_machine_state{state="connected"}'], 1)
+        for same in ('tributary_relay_backlog_limit_bytes{where="memory"}',
+                     "tributary_relay_reconnects_total"):
+            self.assertEqual(now[same], own[same])
+        offset = "tributary_relay_clock_offset_seconds"
+        self.assertAlmostEqual(now[offset], own[offset], delta=1)
+        self.assertEqual(
+            now['tributary_machine_lost_packets_total{cause="spool_full"}'], 0)
+        # Each family of relays has one name, whoever tells of it.
+        of_relays = {name for name in now if "tributary_relay_" in name}
+        self.assertGreater(len(of_relays), 25)
+        self.assertEqual(of_relays - set(own), set())
+
+    def test_a_cut_shows_here_and_in_the_totals(self):
+        producer = self.producer("far", address=self.far.producer_path)
+        self.session(trace_all_machines=True)
+        producer.wait_started()
+        limit = 'tributary_relays_backlog_limit_bytes{where="memory"}'
+        self.until(lambda: self.web.metrics()[limit] > 0, "its room counts")
+        self.until(lambda: self.web.metrics()[
+            "tributary_relays_clock_error_seconds"] > 0, "its clock counts")
+        self.far.kill()
+        self.wait_for("it is cut off", lambda n: n[
+            'tributary_machine_state{state="cut"}'] == 1)
+
+    def test_who_is_not_known_is_not_found(self):
+        for name in ("bus", "bus%20*", "", "x" * 600, "%22%5c"):
+            status, headers, body = self.machine(name)
+            self.assertEqual(status, 404, name)
+            self.assertIn("text/plain", headers["content-type"])
+            self.assertIn("knows no machine of this name", body)
+        self.assertEqual(self.machine("host")[0], 200)
+        self.daemons[0].stop()
+        self.until(lambda: self.machine()[0] == 503, "it is told")
+        self.assertIn("cannot be asked", self.machine()[2])
+
+    def test_openmetrics_is_for_who_asks(self):
+        self.wait_for("it is there", lambda n: True)
+        _, headers, body = self.machine("bus%201", OPENMETRICS)
+        self.assertIn("application/openmetrics-text",
+                      headers["content-type"])
+        self.assertTrue(body.endswith("\n# EOF\n"))
+
+    @unittest.skipIf(PROMTOOL is None, f"promtool {WITHOUT}")
+    def test_promtool_has_nothing_to_say(self):
+        self.wait_for("the relay has told", lambda n:
+                      "tributary_relay_event_loop_lag_seconds_count" in n)
+        check_metrics(self, self.machine()[2])
+        check_metrics(self, self.machine("host")[2])
+
+    @unittest.skipIf(PROMETHEUS is None, f"prometheus {WITHOUT}")
+    def test_a_real_prometheus_scrapes_machines(self):
+        ask = Prometheus(self, [
+            {"job_name": "machines",
+             "static_configs": [{"targets": ["bus 1", "nobody"]}],
+             "relabel_configs": [
+                 {"source_labels": ["__address__"],
+                  "target_label": "__param_machine"},
+                 {"source_labels": ["__param_machine"],
+                  "target_label": "instance"},
+                 {"target_label": "__address__",
+                  "replacement": self.web.host}]}]).ask
+        self.until(lambda: ask('up{instance="bus 1"}') == "1",
+                   "it was scraped", timeout=90)
+        self.until(lambda: ask('up{instance="nobody"}') == "0",
+                   "one that is not known is down", timeout=90)
+        self.until(lambda: ask(
+            'tributary_machine_state{instance="bus 1",state="connected"}')
+            == "1", "the number is there")
 
 
 class Recording(WebCase):

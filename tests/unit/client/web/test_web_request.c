@@ -60,6 +60,25 @@ a_search_is_cut_between_characters_and_keeps_no_controls(void **state)
 }
 
 static void
+a_machine_is_meant_by_its_whole_name(void **state)
+{
+	char part[1000] = "machine=";
+	struct web_query q;
+
+	web_query_init(&q);
+	assert_false(q.of_machine);
+	web_query_take(&q, "machine=");
+	assert_true(q.of_machine);
+	assert_string_equal(q.machine, "");
+	web_query_take(&q, "machine=bus 1\n\xff");
+	assert_string_equal(q.machine, "bus 1\n\xff");
+	/* Longer than any name, whatever is left of it. */
+	memset(part + strlen(part), 'x', 900);
+	web_query_take(&q, part);
+	assert_int_equal(strlen(q.machine), 256);
+}
+
+static void
 only_its_own_names_are_a_host(void **state)
 {
 	struct web_hosts h = { .tls = false };
@@ -181,6 +200,7 @@ main(void)
 		cmocka_unit_test(nonsense_in_a_query_is_skipped),
 		cmocka_unit_test(
 		    a_search_is_cut_between_characters_and_keeps_no_controls),
+		cmocka_unit_test(a_machine_is_meant_by_its_whole_name),
 		cmocka_unit_test(only_its_own_names_are_a_host),
 		cmocka_unit_test(the_schemes_own_port_may_be_left_out),
 		cmocka_unit_test(an_origin_is_none_or_its_own),

@@ -104,10 +104,14 @@ the_type_of_metrics_is_that_of_their_form(void **state)
 {
 	struct web_asked a = { .form = METRICS_OPENMETRICS };
 
-	assert_string_equal(web_routes_type(web_routes_find("/metrics"), &a),
+	const struct web_route *metrics = web_routes_find("/metrics");
+
+	assert_string_equal(web_routes_type(metrics, &a, 200),
 	    metrics_type(METRICS_OPENMETRICS));
-	assert_string_equal(web_routes_type(web_routes_find("/style.css"), &a),
-	    "text/css; charset=utf-8");
+	assert_string_equal(web_routes_type(metrics->of_machine, &a, 404),
+	    "text/plain; charset=utf-8");
+	assert_string_equal(web_routes_type(web_routes_find("/style.css"), &a,
+	    200), "text/css; charset=utf-8");
 }
 
 int

@@ -68,6 +68,7 @@ a_collector_that_did_nothing_says_so(void **state)
 	assert_int_equal(OF(m, segments, "trigger"), 0);
 	assert_true(m->has_received_bytes && m->received_bytes == 0);
 	assert_true(m->buffer_limit_bytes > 0);
+	assert_int_equal(OF(m, relays_backlog, "spool"), 0);
 	assert_int_equal(m->n_loop_delays, DELAYS);
 	assert_false(m->loop_delays[DELAYS - 1]->has_most_ns);
 	assert_true(m->process->resident_bytes > 0);

@@ -1028,6 +1028,7 @@ the_status_of_a_relay_is_kept(void **state)
 	uint8_t head[LINK_HEAD_MAX];
 	uint8_t status[] = { 1 << 3, 42 };
 	struct link_frame f = { .status = status, .status_len = 2 };
+	struct machine_counts counts;
 	struct relay_end r;
 
 	relay_end_init(&r, p, 1);
@@ -1036,6 +1037,9 @@ the_status_of_a_relay_is_kept(void **state)
 	bring_producer(&r, 1);
 	assert_int_equal(machine_of(&r)->contact.status_len, 2);
 	assert_memory_equal(machine_of(&r)->contact.status, status, 2);
+	machine_table_count(p->service->machines, &counts);
+	assert_int_equal(counts.backlog.memory, 42);
+	assert_int_equal(counts.backlog.spool, 0);
 	end(&r);
 }
 
@@ -1045,13 +1049,17 @@ a_status_that_is_none_is_not_kept(void **state)
 {
 	struct ports *p = *state;
 	uint8_t head[LINK_HEAD_MAX];
-	/* memory_bytes of a fixed size. */
+	/* memory_bytes of a fixed size; a `process` that ends too early. */
 	uint8_t fixed[] = { 1 << 3 | 5, 1, 2, 3, 4 };
+	uint8_t nested[] = { 10 << 3 | 2, 1, 1 << 3 };
 	struct link_frame f = { .status = fixed, .status_len = sizeof(fixed) };
 	struct relay_end r;
 
 	relay_end_init(&r, p, 1);
 	assert_int_equal(relay_end_open(&r), NEW);
+	relay_end_frame(&r, head, link_put_head(head, &f));
+	f.status = nested;
+	f.status_len = sizeof(nested);
 	relay_end_frame(&r, head, link_put_head(head, &f));
 	bring_producer(&r, 1);
 	assert_int_equal(machine_of(&r)->contact.status_len, 0);
