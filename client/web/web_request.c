@@ -161,6 +161,13 @@ web_hosts_is_origin(const struct web_hosts *h, const char *origin)
 	    web_hosts_has(h, origin + strlen(scheme));
 }
 
+bool
+web_is_own_fetch(const char *site)
+{
+	return site == NULL || strcmp(site, "same-origin") == 0 ||
+	    strcmp(site, "none") == 0;
+}
+
 /* ---- Authorization ---- */
 
 /* Compares as many bytes, whatever they are. */

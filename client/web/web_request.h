@@ -1,7 +1,7 @@
 /*
  * web_request: what is asked, by whom, and whether that may be: query strings,
- * and the headers Host, Origin, Accept and Authorization.  Pure; input
- * is hostile.
+ * and the headers Host, Origin, Sec-Fetch-Site, Accept and Authorization.
+ * Pure; input is hostile.
  */
 #ifndef CLIENT_WEB_WEB_REQUEST_H
 #define CLIENT_WEB_WEB_REQUEST_H
@@ -76,6 +76,13 @@ bool web_hosts_has(const struct web_hosts *h, const char *host);
  * site asks through the browser of one who may.
  */
 bool web_hosts_is_origin(const struct web_hosts *h, const char *origin);
+
+/*
+ * Whether a page of this server asks, or a person by an address, as far as the
+ * browser says, by Sec-Fetch-Site; NULL: it says nothing.  Other sites' images
+ * and scripts come without Origin.
+ */
+bool web_is_own_fetch(const char *site);
 
 /*
  * Whether Authorization has the token: "Bearer TOKEN", or as the password of

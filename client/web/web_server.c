@@ -632,6 +632,36 @@ static void
 read_who(struct lws *wsi, struct who *w)
 {
 	w->too_long = false;
+/* A header that the library has no number for; name has its colon. */
+static const char *
+other_header(struct lws *wsi, const char *name, char out[VALUE_MAX])
+{
+	int len = (int)strlen(name);
+
+	if (lws_hdr_custom_length(wsi, name, len) < 0)
+		return NULL;
+	return lws_hdr_custom_copy(wsi, out, VALUE_MAX, name, len) < 0 ? "" :
+	    out;
+}
+
+/*
+ * Whether another site has the browser ask for what takes long.  One may have a
+ * link to the page.
+ */
+static bool
+is_foreign_job(struct lws *wsi, enum web_job_kind job)
+{
+	char site[VALUE_MAX], mode[VALUE_MAX];
+	const char *how;
+
+	if (job == WEB_JOB_NONE || web_is_own_fetch(other_header(wsi,
+	    "sec-fetch-site:", site)))
+		return false;
+	how = other_header(wsi, "sec-fetch-mode:", mode);
+	return job != WEB_JOB_PAGE || how == NULL ||
+	    strcmp(how, "navigate") != 0;
+}
+
 	w->host = header(wsi, WSI_TOKEN_HOST, w->space[0], &w->too_long);
 	w->origin = header(wsi, WSI_TOKEN_ORIGIN, w->space[1], &w->too_long);
 	w->authorization = header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION,
@@ -727,6 +757,11 @@ take_upgrade(struct web_server *s, struct lws *wsi, const char *to)
 	read_who(wsi, &who);
 	p = header(wsi, WSI_TOKEN_GET_URI, path, &who.too_long);
 	if (!is_for_us(s, a, &who))
+	if (is_foreign_job(wsi, a->route->job)) {
+		a->route = NULL;
+		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
+		    "sites may not ask for this.");
+	}
 		return -1;
 	if (s->traced == NULL || p == NULL || strcmp(p, "/traced") != 0 ||
 	    strcasecmp(to, "websocket") != 0)

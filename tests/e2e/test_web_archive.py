@@ -269,7 +269,17 @@ class Hostile(ArchivePage):
             self.assertEqual(web.get(path, host="evil.example")[0], 403)
             self.assertEqual(web.get(path, method="POST")[0], 405)
         token = self.path("token")
+            # An image, a script: they come without Origin.
+            for site in ("cross-site", "same-site"):
+                self.assertEqual(web.get(path, f"Sec-Fetch-Site: {site}",
+                                         "Sec-Fetch-Mode: no-cors")[0], 403)
+            self.assertEqual(self.bytes_of(
+                web, path, "Sec-Fetch-Site: same-origin")[0], 200)
         with open(token, "w") as file:
+        # But a link to the page.
+        navigates = ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
+        self.assertEqual(web.get("/archive", *navigates)[0], 200)
+        self.assertEqual(web.get("/archive/trace", *navigates)[0], 403)
             os.chmod(token, 0o600)
             file.write("0123456789abcdef\n")
         web = self.serve("--token-file", token)

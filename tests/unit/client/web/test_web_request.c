@@ -133,6 +133,17 @@ an_origin_is_none_or_its_own(void **state)
 }
 
 static void
+other_sites_fetch_is_not_its_own(void **state)
+{
+	assert_true(web_is_own_fetch(NULL));
+	assert_true(web_is_own_fetch("same-origin"));
+	assert_true(web_is_own_fetch("none"));
+	assert_false(web_is_own_fetch("same-site"));
+	assert_false(web_is_own_fetch("cross-site"));
+	assert_false(web_is_own_fetch(""));
+}
+
+static void
 names_are_bounded(void **state)
 {
 	struct web_hosts h = { .tls = false };
@@ -204,6 +215,7 @@ main(void)
 		cmocka_unit_test(only_its_own_names_are_a_host),
 		cmocka_unit_test(the_schemes_own_port_may_be_left_out),
 		cmocka_unit_test(an_origin_is_none_or_its_own),
+		cmocka_unit_test(other_sites_fetch_is_not_its_own),
 		cmocka_unit_test(names_are_bounded),
 		cmocka_unit_test(a_token_is_a_bearer_or_a_password),
 		cmocka_unit_test(nothing_else_is),
