@@ -24,6 +24,9 @@ catalog_failed(struct catalog *c, char *err, size_t err_size)
 	case SQLITE_FULL:
 		return FAILURE(err, err_size, "cannot write %s: the disk is "
 		    "full", c->file);
+	case SQLITE_INTERRUPT:
+		return FAILURE(err, err_size, "it takes too long to find this "
+		    "in %s: narrow the time, or ask for less", c->file);
 	case SQLITE_READONLY:
 	case SQLITE_CANTOPEN:
 		return FAILURE(err, err_size, "cannot use %s: permission to "

@@ -9,15 +9,18 @@
 
 #include "client/web/web_archive_page.h"
 #include "client/web/web_archive_trace.h"
-#include "transport/base/failure.h"
+#include "transport/loop/loop.h"
 
 #define ERROR_BYTES 1024
+/* For one job to find in the catalogue what it is about. */
+#define FIND_MS     10000u
 #define NO_MEMORY   503u
 
 struct queue {
 	struct web_archive *archive;
-	struct web_job *first, **end;
+	TAILQ_HEAD(, web_job) waiting;
 	size_t n;
+	struct web_job *runs; /* NULL: none does */
 	pthread_cond_t some;
 	pthread_t thread;
 	bool running;
@@ -38,7 +41,7 @@ static void
 init_queue(struct queue *q, struct web_archive *a)
 {
 	q->archive = a;
-	q->end = &q->first;
+	TAILQ_INIT(&q->waiting);
 	pthread_cond_init(&q->some, NULL);
 }
 
@@ -82,9 +85,9 @@ free_job(struct web_job *j)
 }
 
 static void
-print_page(struct web_job *j)
+print_page(struct web_job *j, const struct web_archive_place *place)
 {
-	const struct web_archive_asked asked = { .folder = j->archive->folder,
+	const struct web_archive_asked asked = { .place = place,
 		.ui = j->archive->ui, .search = &j->search, .page = j->page };
 	FILE *out = open_memstream(&j->body, &j->len);
 
@@ -104,13 +107,14 @@ static void
 run_job(struct web_job *j)
 {
 	const struct web_archive_place place = { .folder = j->archive->folder,
-		.fd = j->archive->fd };
+		.fd = j->archive->fd, .stop = &j->stop,
+		.until_ms = loop_now_ms() + FIND_MS };
 	char err[ERROR_BYTES] = "";
 	struct web_archive_file file;
 	int n;
 
 	if (j->kind == WEB_JOB_PAGE) {
-		print_page(j);
+		print_page(j, &place);
 		return;
 	}
 	j->status = j->kind == WEB_JOB_SEGMENT ?
@@ -128,6 +132,14 @@ run_job(struct web_job *j)
 	j->len = n < 0 ? 0 : (size_t)n;
 }
 
+static void
+leave_queue(struct queue *q, struct web_job *j)
+{
+	TAILQ_REMOVE(&q->waiting, j, link);
+	q->n--;
+	j->waits = false;
+}
+
 static void *
 run(void *arg)
 {
@@ -137,22 +149,20 @@ run(void *arg)
 
 	pthread_mutex_lock(&a->lock);
 	while (!a->ends) {
-		if ((j = q->first) == NULL) {
+		if ((j = TAILQ_FIRST(&q->waiting)) == NULL) {
 			pthread_cond_wait(&q->some, &a->lock);
 			continue;
 		}
-		if ((q->first = j->next) == NULL)
-			q->end = &q->first;
-		q->n--;
-		if (!j->abandoned) {
-			pthread_mutex_unlock(&a->lock);
-			run_job(j);
-			pthread_mutex_lock(&a->lock);
-		}
+		leave_queue(q, j);
+		q->runs = j;
+		pthread_mutex_unlock(&a->lock);
+		run_job(j);
+		pthread_mutex_lock(&a->lock);
+		q->runs = NULL;
 		j->done = true;
 		if (j->abandoned)
 			free_job(j);
-		else
+		else if (!a->ends)
 			a->done(a->arg);
 	}
 	pthread_mutex_unlock(&a->lock);
@@ -169,18 +179,33 @@ web_archive_start(struct web_archive *a)
 	return a->joins.running ? 0 : -1;
 }
 
+/* Has the lock. */
 static void
-end_queue(struct queue *q)
+tell_to_end(struct queue *q)
 {
-	struct web_job *j;
+	if (q->runs != NULL)
+		atomic_store(&q->runs->stop, true);
+	pthread_cond_signal(&q->some);
+}
 
+static void
+join_thread(struct queue *q)
+{
 	if (q->running)
 		pthread_join(q->thread, NULL);
-	while ((j = q->first) != NULL) {
-		q->first = j->next;
-		free_job(j);
-	}
-	pthread_cond_destroy(&q->some);
+	q->running = false;
+}
+
+void
+web_archive_stop(struct web_archive *a)
+{
+	pthread_mutex_lock(&a->lock);
+	a->ends = true;
+	tell_to_end(&a->quick);
+	tell_to_end(&a->joins);
+	pthread_mutex_unlock(&a->lock);
+	join_thread(&a->quick);
+	join_thread(&a->joins);
 }
 
 void
@@ -188,13 +213,9 @@ web_archive_free(struct web_archive *a)
 {
 	if (a == NULL)
 		return;
-	pthread_mutex_lock(&a->lock);
-	a->ends = true;
-	pthread_cond_signal(&a->quick.some);
-	pthread_cond_signal(&a->joins.some);
-	pthread_mutex_unlock(&a->lock);
-	end_queue(&a->quick);
-	end_queue(&a->joins);
+	web_archive_stop(a);
+	pthread_cond_destroy(&a->quick.some);
+	pthread_cond_destroy(&a->joins.some);
 	if (a->fd >= 0)
 		close(a->fd);
 	pthread_mutex_destroy(&a->lock);
@@ -203,12 +224,18 @@ web_archive_free(struct web_archive *a)
 
 /* ---- the thread that speaks HTTP ---- */
 
+static struct queue *
+queue_of(struct web_archive *a, enum web_job_kind kind)
+{
+	return kind == WEB_JOB_TRACE ? &a->joins : &a->quick;
+}
+
 struct web_job *
 web_archive_ask(struct web_archive *a, enum web_job_kind kind,
     const struct web_query *q)
 {
 	bool joins = kind == WEB_JOB_TRACE;
-	struct queue *to = joins ? &a->joins : &a->quick;
+	struct queue *to = queue_of(a, kind);
 	struct web_job *j = calloc(1, sizeof(*j));
 	bool full;
 
@@ -224,9 +251,9 @@ web_archive_ask(struct web_archive *a, enum web_job_kind kind,
 	    to->n == WEB_ARCHIVE_QUEUE;
 	if (!full) {
 		a->joins_alive += joins ? 1 : 0;
-		*to->end = j;
-		to->end = &j->next;
+		TAILQ_INSERT_TAIL(&to->waiting, j, link);
 		to->n++;
+		j->waits = true;
 		pthread_cond_signal(&to->some);
 	}
 	pthread_mutex_unlock(&a->lock);
@@ -256,9 +283,13 @@ web_job_drop(struct web_job *j)
 		return;
 	a = j->archive;
 	pthread_mutex_lock(&a->lock);
-	if (j->done)
-		free_job(j);
-	else
+	if (j->waits)
+		leave_queue(queue_of(a, j->kind), j);
+	if (j == a->quick.runs || j == a->joins.runs) {
 		j->abandoned = true;
+		atomic_store(&j->stop, true);
+	} else {
+		free_job(j);
+	}
 	pthread_mutex_unlock(&a->lock);
 }

@@ -10,9 +10,11 @@
 #ifndef CLIENT_WEB_WEB_ARCHIVE_H
 #define CLIENT_WEB_WEB_ARCHIVE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "client/web/web_request.h"
 #include "transport/base/compiler.h"
@@ -30,7 +32,7 @@ enum web_job_kind {
 #define WEB_ARCHIVE_QUEUE 64u
 #define WEB_ARCHIVE_JOINS 4u
 
-/* An answer.  All but `next` is fixed once web_job_is_done(). */
+/* An answer, fixed once web_job_is_done(). */
 struct web_job {
 	unsigned status;  /* of HTTP */
 	char *body;       /* owned; NULL: it is in fd */
@@ -39,11 +41,12 @@ struct web_job {
 	char name[128];   /* of the file, for who keeps it; "": a page */
 	/* Fields of web_archive. */
 	struct web_archive *archive;
-	struct web_job *next;
+	TAILQ_ENTRY(web_job) link; /* while it waits */
 	enum web_job_kind kind;
 	struct web_search search;
 	uint32_t page;
-	bool done, abandoned;
+	bool waits, done, abandoned;
+	atomic_bool stop; /* it is to end, while it runs */
 };
 
 /*
@@ -54,14 +57,16 @@ struct web_archive *web_archive_new(const char *folder, const char *ui,
     void (*done)(void *arg), void *arg, char *err, size_t err_size) MUST_CHECK;
 /* Starts the threads.  -1: the system has no room for them. */
 int web_archive_start(struct web_archive *a) MUST_CHECK;
-/* Ends the threads, behind the jobs that run.  NULL is fine. */
+/* Ends the threads: what runs fails, and done() is called no more. */
+void web_archive_stop(struct web_archive *a);
+/* Stops it, once all jobs were dropped.  NULL is fine. */
 void web_archive_free(struct web_archive *a);
 
 /* NULL: too much is asked already, or no memory. */
 struct web_job *web_archive_ask(struct web_archive *a, enum web_job_kind kind,
     const struct web_query *q) MUST_CHECK;
 bool web_job_is_done(struct web_job *j);
-/* Frees it, now or once it is done.  NULL is fine. */
+/* Ends it, and frees it, now or once it has ended.  NULL is fine. */
 void web_job_drop(struct web_job *j);
 
 #endif /* CLIENT_WEB_WEB_ARCHIVE_H */

@@ -52,12 +52,20 @@ struct lines {
 
 /* ---- what is read ---- */
 
+/* A catalogue that is not ours may have any numbers. */
+static bool
+has_time(const struct catalog_row *row)
+{
+	return row->has_wall && row->first_ns >= 0 &&
+	    row->last_ns >= row->first_ns;
+}
+
 static bool
 span_cb(void *arg, const struct catalog_row *row)
 {
 	struct lines *l = arg;
 
-	if (!row->has_wall)
+	if (!has_time(row))
 		return true;
 	if (!l->any || row->first_ns < l->low)
 		l->low = row->first_ns;
@@ -77,8 +85,6 @@ narrow(struct lines *l)
 		l->low = s->from_ns;
 	if (s->has_time && s->to_ns < l->high && s->to_ns > l->low)
 		l->high = s->to_ns;
-	if (l->high == l->low)
-		l->high++;
 }
 
 static size_t
@@ -204,7 +210,7 @@ row_cb(void *arg, const struct catalog_row *row)
 {
 	struct lines *l = arg;
 
-	if (!row->has_wall)
+	if (!has_time(row))
 		return true;
 	add_machines(l, row);
 	add_triggers(l, row);
@@ -239,11 +245,12 @@ put_runs(FILE *out, const struct line *line, enum mark mark, const char *class)
 	}
 }
 
-static int64_t
+/* In seconds. */
+static double
 time_of(const struct lines *l, size_t cell)
 {
-	return l->low + (int64_t)((double)(l->high - l->low) *
-	    ((double)cell / CELLS));
+	return ((double)l->low + (double)(l->high - l->low) *
+	    ((double)cell / CELLS)) / 1e9;
 }
 
 /* Links that go nearer, without a stop for the tabulator at each. */
@@ -263,9 +270,9 @@ put_links(FILE *out, const struct lines *l, const struct line *line,
 		if (any == 0)
 			continue;
 		snprintf(near.from, sizeof(near.from), "@%.3f",
-		    (double)time_of(l, i) / 1e9);
+		    time_of(l, i));
 		snprintf(near.to, sizeof(near.to), "@%.3f",
-		    (double)time_of(l, i + LINKED) / 1e9);
+		    time_of(l, i + LINKED));
 		fputs("<a tabindex=\"-1\" href=\"", out);
 		web_archive_put_link(out, "/archive", &near, 1);
 		fprintf(out, "\"><rect class=\"near\" x=\"%zu\" y=\"0\" "

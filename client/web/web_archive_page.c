@@ -31,6 +31,7 @@ struct printing {
 	/* Sums of all that was found: bytes, and segments that are not here. */
 	uint64_t bytes;
 	size_t stored;
+	size_t rows; /* of the page */
 	bool failed;
 	char err[ERROR_BYTES];
 };
@@ -72,7 +73,7 @@ web_archive_put_link(FILE *out, const char *path, const struct web_search *s,
 static void
 put_word(FILE *out, const char *flag, const char *word)
 {
-	char one[2] = "";
+	const char *quote;
 
 	if (word[0] == '\0')
 		return;
@@ -83,15 +84,11 @@ put_word(FILE *out, const char *flag, const char *word)
 		return;
 	}
 	fputs("&#39;", out);
-	for (; *word != '\0'; word++) {
-		one[0] = *word;
-		if (*word == '\'')
-			fputs("&#39;\\&#39;&#39;", out);
-		else if (strchr("&<>\"", *word) != NULL)
-			web_html_text(out, one);
-		else
-			fputc(*word, out);
+	for (; (quote = strchr(word, '\'')) != NULL; word = quote + 1) {
+		web_html_bytes(out, word, (size_t)(quote - word));
+		fputs("&#39;\\&#39;&#39;", out);
 	}
+	web_html_text(out, word);
 	fputs("&#39;", out);
 }
 
@@ -102,7 +99,7 @@ put_command(const struct printing *p)
 	FILE *out = p->out;
 
 	fputs("<code>tributary fetch", out);
-	put_word(out, "--archive ", p->asked->folder);
+	put_word(out, "--archive ", p->asked->place->folder);
 	put_word(out, "--machine ", s->machine);
 	put_word(out, "--recording ", s->recording);
 	put_word(out, "--trigger ", s->trigger);
@@ -236,17 +233,17 @@ when_text(char out[CELL_MAX], const struct catalog_row *r)
 {
 	char first[HUMAN_TEXT_MAX], last[HUMAN_TEXT_MAX];
 	size_t day = strlen("2026-11-23 ");
-	const char *end;
+	const char *begin, *end;
 
 	if (!r->has_wall) {
 		snprintf(out, CELL_MAX, "no time");
 		return;
 	}
-	time_text_at(first, (uint64_t)r->first_ns);
+	begin = time_text_at(first, (uint64_t)r->first_ns);
 	end = time_text_at(last, (uint64_t)r->last_ns);
-	if (strncmp(first, end, day) == 0)
+	if (strlen(end) > day && strncmp(begin, end, day) == 0)
 		end += day;
-	snprintf(out, CELL_MAX, "%s - %s", first, end);
+	snprintf(out, CELL_MAX, "%s - %s", begin, end);
 }
 
 static const char *
@@ -280,7 +277,7 @@ put_file(const struct printing *p, const struct catalog_row *r,
 		put_ways(out, segment_link, r->path, title);
 	} else {
 		fputs("<span>in the store alone: <code>tributary fetch", out);
-		put_word(out, "--archive ", p->asked->folder);
+		put_word(out, "--archive ", p->asked->place->folder);
 		put_word(out, "", r->path);
 		fputs(" -o segment.pftrace</code></span>", out);
 	}
@@ -333,7 +330,8 @@ row_cb(void *arg, const struct catalog_row *row)
 	}
 	put_segment(p, row, &d);
 	segment_details_done(&d);
-	return true;
+	/* Rows of a catalogue that is not ours may have one id. */
+	return ++p->rows < WEB_ARCHIVE_ROWS;
 }
 
 static void
@@ -436,15 +434,14 @@ put_found(struct printing *p, const struct selection *s)
 static unsigned
 put_results(struct printing *p)
 {
-	const char *folder = p->asked->folder;
+	const struct web_archive_place *place = p->asked->place;
 	struct selection s;
 	int rc;
 
-	if (web_archive_select(&s, folder, p->asked->search, p->err,
+	if (web_archive_select(&s, place->folder, p->asked->search, p->err,
 	    sizeof(p->err)) < 0)
 		return BAD;
-	p->catalog = catalog_open(folder, CATALOG_READ, p->err,
-	    sizeof(p->err));
+	p->catalog = web_archive_catalog(place, p->err, sizeof(p->err));
 	if (p->catalog == NULL)
 		return UNAVAILABLE;
 	rc = put_found(p, &s);
@@ -456,11 +453,10 @@ unsigned
 web_archive_page_print(FILE *out, const struct web_archive_asked *a)
 {
 	struct printing p = { .out = out, .asked = a };
+	char about[CELL_MAX];
 	unsigned status;
 
-	char about[CELL_MAX];
-
-	snprintf(about, sizeof(about), "Archive %s", a->folder);
+	snprintf(about, sizeof(about), "Archive %s", a->place->folder);
 	web_html_begin_page(out, "Archive", about, 0);
 	fputs("<nav><a href=\"/\">Collector</a></nav>\n"
 	    "<p id=\"said\" role=\"status\" data-ui=\"", out);

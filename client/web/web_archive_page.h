@@ -18,8 +18,10 @@
 #define WEB_ARCHIVE_ROWS 50u
 #define WEB_ARCHIVE_MOST 2000u
 
+struct web_archive_place;
+
 struct web_archive_asked {
-	const char *folder;
+	const struct web_archive_place *place;
 	const char *ui; /* origin of Perfetto's UI */
 	const struct web_search *search;
 	uint32_t page; /* from 1 */

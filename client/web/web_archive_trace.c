@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "client/archive/join/segment_plan.h"
 #include "client/web/web_open.h"
 #include "transport/base/failure.h"
+#include "transport/loop/loop.h"
 
 #define OK          200u
 #define BAD         400u
@@ -27,8 +29,34 @@
 #define TOO_MUCH    413u
 #define UNAVAILABLE 503u
 
-/* Each star of a pattern multiplies what matching it takes. */
-#define STARS_MAX 4u
+/* Bytes of a row; and SQLite's instructions between two looks at the clock. */
+#define ROW_BYTES (1 << 20)
+#define LOOK_EACH 10000
+
+/* ---- the catalogue ---- */
+
+static int
+is_over(void *arg)
+{
+	const struct web_archive_place *p = arg;
+
+	return atomic_load(p->stop) || loop_now_ms() >= p->until_ms;
+}
+
+struct catalog *
+web_archive_catalog(const struct web_archive_place *p, char *err,
+    size_t err_size)
+{
+	struct catalog *c = catalog_open(p->folder, CATALOG_READ, err,
+	    err_size);
+
+	if (c == NULL)
+		return NULL;
+	sqlite3_limit(catalog_handle(c), SQLITE_LIMIT_LENGTH, ROW_BYTES);
+	sqlite3_progress_handler(catalog_handle(c), LOOK_EACH, is_over,
+	    (void *)p);
+	return c;
+}
 
 /* ---- which segments ---- */
 
@@ -36,16 +64,6 @@ static const char *
 given(const char *text)
 {
 	return text[0] == '\0' ? NULL : text;
-}
-
-static bool
-is_cheap(const char *pattern)
-{
-	unsigned stars = 0;
-
-	for (; *pattern != '\0'; pattern++)
-		stars += *pattern == '*';
-	return stars <= STARS_MAX;
 }
 
 int
@@ -59,10 +77,6 @@ web_archive_select(struct selection *out, const char *folder,
 		.trigger = given(q->trigger), .process = given(q->process),
 		.at = given(q->at), .around = given(q->around),
 		.from = given(q->from), .to = given(q->to), .lost = q->lost };
-	if (!is_cheap(q->machine) || !is_cheap(q->recording) ||
-	    !is_cheap(q->trigger) || !is_cheap(q->process))
-		return FAILURE(err, err_size, "a pattern may have %u stars",
-		    STARS_MAX);
 	clock_gettime(CLOCK_REALTIME, &now);
 	return selection_settle(out, (int64_t)now.tv_sec * 1000000000 +
 	    now.tv_nsec, err, err_size);
@@ -120,7 +134,7 @@ web_archive_open(struct web_archive_file *out,
 		snprintf(err, err_size, "This is no path of a segment.");
 		return NOT_FOUND;
 	}
-	c = catalog_open(p->folder, CATALOG_READ, err, err_size);
+	c = web_archive_catalog(p, err, err_size);
 	if (c == NULL)
 		return UNAVAILABLE;
 	rc = catalog_find(c, q->path, one_cb, &one, err, err_size);
@@ -173,6 +187,12 @@ row_cb(void *arg, const struct catalog_row *row)
 	struct stat st;
 	int fd;
 
+	/* Rows of a catalogue that is not ours may have one id. */
+	if (j->n == WEB_JOIN_FILES) {
+		snprintf(j->err, j->err_size, "The catalogue is damaged: "
+		    "tributary archive reindex --full makes it anew.");
+		return refuse(j, UNAVAILABLE);
+	}
 	if (!row->local) {
 		snprintf(j->err, j->err_size, "%.600s is in the store alone: "
 		    "tributary fetch brings and joins such segments",
@@ -243,7 +263,8 @@ static int
 write_trace(struct joining *j, int fd, size_t *n_recordings)
 {
 	const struct fetch_order order = { .output = NULL, .fd = fd,
-		.max_bytes = WEB_JOIN_BYTES, .trim = j->select.has_time,
+		.max_bytes = WEB_JOIN_BYTES, .stop = j->place->stop,
+		.trim = j->select.has_time,
 		.from_ns = (uint64_t)j->select.from_ns,
 		.to_ns = (uint64_t)j->select.to_ns };
 	struct fetch_result result;
@@ -299,7 +320,7 @@ web_archive_join(struct web_archive_file *out,
 		.err_size = err_size };
 	if (web_archive_select(&j->select, p->folder, q, err, err_size) < 0) {
 		status = BAD;
-	} else if ((c = catalog_open(p->folder, CATALOG_READ, err,
+	} else if ((c = web_archive_catalog(p, err,
 	    err_size)) != NULL) {
 		status = find(j, c);
 		catalog_close(c);

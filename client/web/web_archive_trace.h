@@ -5,6 +5,7 @@
 #ifndef CLIENT_WEB_WEB_ARCHIVE_TRACE_H
 #define CLIENT_WEB_WEB_ARCHIVE_TRACE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,23 @@
 #define WEB_JOIN_FILES 256u
 #define WEB_JOIN_BYTES (UINT64_C(512) << 20)
 
+struct catalog;
+
+/* An archive, and how long one that asks waits for what is read there. */
 struct web_archive_place {
 	const char *folder;
 	int fd; /* of the folder */
+	uint64_t until_ms;       /* of loop_now_ms(), for the catalogue */
+	const atomic_bool *stop; /* borrowed; the one who asks has left */
 };
+
+/*
+ * Opens the catalogue to read; NULL with a sentence.  What is asked of it fails
+ * behind until_ms, at stop, and where a row is larger than any of ours: its
+ * tables may be anyone's.  The place outlives it.
+ */
+struct catalog *web_archive_catalog(const struct web_archive_place *p,
+    char *err, size_t err_size) MUST_CHECK;
 
 struct web_archive_file {
 	int fd; /* the caller's */

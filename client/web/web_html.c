@@ -5,10 +5,10 @@
 #include "protos/utf8.h"
 
 void
-web_html_text(FILE *out, const char *text)
+web_html_bytes(FILE *out, const char *text, size_t len)
 {
-	size_t len = strlen(text), used;
 	char shown[UTF8_SHOWN];
+	size_t used;
 
 	while (len > 0) {
 		used = utf8_show(text, len, "", shown);
@@ -27,6 +27,12 @@ web_html_text(FILE *out, const char *text)
 		text += used;
 		len -= used;
 	}
+}
+
+void
+web_html_text(FILE *out, const char *text)
+{
+	web_html_bytes(out, text, strlen(text));
 }
 
 void

@@ -50,6 +50,8 @@
 #define STATUSES       16u
 /* Microseconds between two looks whether a file was read by its peer. */
 #define LOOK_USECS     20000
+/* And whether the peer that waits for a job is still there. */
+#define GONE_USECS     500000
 #define STATUS_HEADER_TOO_LARGE 431
 /* Bytes that are read at a time. */
 #define READ_BYTES     32768u
@@ -364,10 +366,14 @@ refuse(struct web_server *s, struct answer *a, unsigned status,
 static int
 wait_for(struct web_server *s, struct answer *a, int seconds)
 {
-	if (!a->waits)
-		LIST_INSERT_HEAD(&s->waiting, a, link);
+	/* Time goes on for an answer that is woken for others. */
+	if (a->waits)
+		return 0;
+	LIST_INSERT_HEAD(&s->waiting, a, link);
 	a->waits = true;
 	lws_set_timeout(a->wsi, PENDING_TIMEOUT_HTTP_CONTENT, seconds);
+	if (a->job != NULL)
+		lws_set_timer_usecs(a->wsi, GONE_USECS);
 	return 0;
 }
 
@@ -410,6 +416,33 @@ answer(struct web_server *s, struct answer *a)
 	return rc == 0 ? begin(s, a) : -1;
 }
 
+/*
+ * The library does not read while an answer is under way, and so does not see
+ * that its peer has left.  False: the connection is broken.
+ */
+static bool
+tcp_state(struct answer *a, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	return getsockopt(lws_get_socket_fd(a->wsi), IPPROTO_TCP, TCP_INFO,
+	    info, &len) == 0 && info->tcpi_state != TCP_CLOSE;
+}
+
+/* Ends a job whose peer has left, as other jobs wait behind it. */
+static int
+look_whether_gone(struct answer *a)
+{
+	struct tcp_info info;
+
+	if (a == NULL || !a->waits)
+		return 0;
+	if (!tcp_state(a, &info) || info.tcpi_state == TCP_CLOSE_WAIT)
+		return -1;
+	lws_set_timer_usecs(a->wsi, GONE_USECS);
+	return 0;
+}
+
 /* ---- the one file of --open ---- */
 
 static void
@@ -423,17 +456,14 @@ fetched_cb(void *arg)
 
 /*
  * Ends the program once the peer has closed the connection behind all of the
- * file: one that left before that had something unread, and so reset it.  The
- * library does not read while an answer is under way, and so sees neither.
+ * file: one that left before that had something unread, and so reset it.
  */
 static int
 look_whether_fetched(struct web_server *s, struct answer *a)
 {
 	struct tcp_info info;
-	socklen_t len = sizeof(info);
 
-	if (!a->delivered || getsockopt(lws_get_socket_fd(a->wsi), IPPROTO_TCP,
-	    TCP_INFO, &info, &len) != 0 || info.tcpi_state == TCP_CLOSE)
+	if (!a->delivered || !tcp_state(a, &info))
 		return -1;
 	if (info.tcpi_state == TCP_CLOSE_WAIT && info.tcpi_unacked == 0)
 		loop_post(s->loop, &s->fetched, fetched_cb, s);
@@ -602,36 +632,6 @@ header(struct lws *wsi, enum lws_token_indexes which, char out[VALUE_MAX],
 	return out;
 }
 
-static void
-read_query(struct lws *wsi, struct web_query *q)
-{
-	char part[VALUE_MAX];
-	int i;
-
-	web_query_init(q);
-	for (i = 0; i < QUERY_PARTS && lws_hdr_copy_fragment(wsi, part,
-	    sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0; i++)
-		web_query_take(q, part);
-}
-
-static bool
-has_body(struct lws *wsi)
-{
-	return lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
-	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
-}
-
-/* The headers that say who asks; NULL: there is none. */
-struct who {
-	char space[3][VALUE_MAX];
-	const char *host, *origin, *authorization;
-	bool too_long;
-};
-
-static void
-read_who(struct lws *wsi, struct who *w)
-{
-	w->too_long = false;
 /* A header that the library has no number for; name has its colon. */
 static const char *
 other_header(struct lws *wsi, const char *name, char out[VALUE_MAX])
@@ -662,6 +662,36 @@ is_foreign_job(struct lws *wsi, enum web_job_kind job)
 	    strcmp(how, "navigate") != 0;
 }
 
+static void
+read_query(struct lws *wsi, struct web_query *q)
+{
+	char part[VALUE_MAX];
+	int i;
+
+	web_query_init(q);
+	for (i = 0; i < QUERY_PARTS && lws_hdr_copy_fragment(wsi, part,
+	    sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0; i++)
+		web_query_take(q, part);
+}
+
+static bool
+has_body(struct lws *wsi)
+{
+	return lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
+	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
+}
+
+/* The headers that say who asks; NULL: there is none. */
+struct who {
+	char space[3][VALUE_MAX];
+	const char *host, *origin, *authorization;
+	bool too_long;
+};
+
+static void
+read_who(struct lws *wsi, struct who *w)
+{
+	w->too_long = false;
 	w->host = header(wsi, WSI_TOKEN_HOST, w->space[0], &w->too_long);
 	w->origin = header(wsi, WSI_TOKEN_ORIGIN, w->space[1], &w->too_long);
 	w->authorization = header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION,
@@ -725,6 +755,11 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "No archive is "
 		    "served here: tributary-web --archive DIR shows one.");
 	}
+	if (is_foreign_job(wsi, a->route->job)) {
+		a->route = NULL;
+		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
+		    "sites may not ask for this.");
+	}
 	a->asked.form = web_metrics_form(form);
 	read_query(wsi, &a->asked.query);
 	if (a->asked.query.of_machine && a->route->of_machine != NULL)
@@ -757,11 +792,6 @@ take_upgrade(struct web_server *s, struct lws *wsi, const char *to)
 	read_who(wsi, &who);
 	p = header(wsi, WSI_TOKEN_GET_URI, path, &who.too_long);
 	if (!is_for_us(s, a, &who))
-	if (is_foreign_job(wsi, a->route->job)) {
-		a->route = NULL;
-		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
-		    "sites may not ask for this.");
-	}
 		return -1;
 	if (s->traced == NULL || p == NULL || strcmp(p, "/traced") != 0 ||
 	    strcasecmp(to, "websocket") != 0)
@@ -881,7 +911,8 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 			forget(a);
 		return 0;
 	case LWS_CALLBACK_TIMER:
-		return look_whether_fetched(s, a);
+		return s->options->open ? look_whether_fetched(s, a) :
+		    look_whether_gone(a);
 	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
 		return take_upgrade(s, wsi, in);
 	case LWS_CALLBACK_ESTABLISHED:
@@ -1134,6 +1165,9 @@ web_server_free(struct web_server *s)
 	}
 	listener_free(s->listener);
 	loop_cancel(s->loop, s);
+	/* Jobs wake the library, and are dropped by connections that end. */
+	if (s->archive != NULL)
+		web_archive_stop(s->archive);
 	if (s->context != NULL)
 		lws_context_destroy(s->context);
 	while (s->n_new > 0)

@@ -115,7 +115,8 @@ write_recording(struct writing *w, const struct segment_recording *r, char *err,
     size_t err_size)
 {
 	const struct segment_join_ops ops = { packet_cb,
-		w->order->trim ? NULL : stored_cb, note_cb, w };
+		w->order->trim ? NULL : stored_cb, note_cb, w,
+		w->order->stop };
 	struct trace_trim_counts counts;
 	uint64_t before = w->result->packets;
 	int rc;

@@ -148,6 +148,8 @@ end_input(struct join *j, struct input *in)
 static int
 read_next(struct join *j, struct input *in)
 {
+	if (j->ops->stop != NULL && atomic_load(j->ops->stop))
+		return FAILURE(j->err, j->err_size, "the joining was stopped");
 	switch (segment_reader_next(in->reader, &in->next)) {
 	case SEGMENT_READ_PACKET:
 		in->has_next = true;

@@ -20,6 +20,7 @@
 #ifndef CLIENT_ARCHIVE_JOIN_SEGMENT_JOIN_H
 #define CLIENT_ARCHIVE_JOIN_SEGMENT_JOIN_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,8 @@ struct segment_join_ops {
 	/* A sentence for people on what is missing. */
 	void (*note)(void *arg, const char *text);
 	void *arg; /* borrowed */
+	/* Another thread ends the joining by it; NULL: none does. */
+	const atomic_bool *stop;
 };
 
 struct segment_join_report {
