@@ -181,8 +181,8 @@ class Guide(Case):
         run = "\n".join(c.text for c in guide())
         for name in names:
             self.assertIn(f"| `{name}", page)
-            # Those need two machines, or do not end.
-            if name not in ("forward", "connect", "ui"):
+            # Those need two machines, or a browser.
+            if name not in ("forward", "connect", "open", "ui"):
                 self.assertIn(f"tributary {name}", run)
 
 
