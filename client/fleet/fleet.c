@@ -1,14 +1,13 @@
 #include "client/fleet/fleet.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/fleet/haproxy.h"
 #include "transport/base/failure.h"
 #include "transport/base/flag_words.h"
 #include "transport/base/flags.h"
 #include "transport/base/size_duration.h"
+#include "transport/socket/addr.h"
 
 #define ERROR_BYTES 1024
 /* Where tributary-web listens, unless it is told otherwise. */
@@ -48,11 +47,8 @@ take_port(void *options, const struct flag *flag, const char *text, char *err,
     size_t err_size)
 {
 	struct haproxy_settings *s = options;
-	size_t len = strlen(text);
 
-	if (len == 0 || len > 5 || strspn(text, "0123456789") != len ||
-	    (s->health_port = (uint32_t)strtoul(text, NULL, 10)) == 0 ||
-	    s->health_port > 65535)
+	if (addr_port(text, &s->health_port) != 0)
 		return FAILURE(err, err_size, "--health-port takes a number "
 		    "from 1 to 65535");
 	return 0;

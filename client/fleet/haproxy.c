@@ -1,6 +1,5 @@
 #include "client/fleet/haproxy.h"
 
-#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,15 +176,6 @@ print_health(FILE *out, const struct haproxy_settings *s)
 	fputc('\n', out);
 }
 
-static bool
-is_address(const char *host)
-{
-	unsigned char ip[sizeof(struct in6_addr)];
-
-	return inet_pton(AF_INET, host, ip) == 1 ||
-	    inet_pton(AF_INET6, host, ip) == 1;
-}
-
 static void
 print_backend(FILE *out, const struct haproxy_settings *s,
     const struct server *servers)
@@ -206,7 +196,7 @@ print_backend(FILE *out, const struct haproxy_settings *s,
 		fprintf(out, "    server %s ", servers[i].name);
 		print_address(out, &servers[i].addr);
 		fprintf(out, " id %u", servers[i].id);
-		if (s->health_ca != NULL && !is_address(servers[i].addr.host))
+		if (s->health_ca != NULL && !addr_host_is_number(servers[i].addr.host))
 			fprintf(out, " verifyhost %s", servers[i].addr.host);
 		fputc('\n', out);
 	}

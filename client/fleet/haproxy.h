@@ -18,7 +18,7 @@ struct haproxy_settings {
 	const char *const *collectors; /* HOST:PORT, each */
 	size_t n;
 	const char *listen;    /* HOST:PORT; the host may be * */
-	uint32_t health_port;  /* of tributary-web beside each collector */
+	uint16_t health_port;  /* of tributary-web beside each collector */
 	const char *health_ca; /* file of its CA; NULL: plain HTTP */
 	uint64_t grace_ms;     /* how long a collector may be silent */
 };

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -58,28 +57,20 @@ static const char help[] =
 
 #define AT(member) .at = offsetof(struct web_options, member)
 
-static bool
-is_port(const char *text)
-{
-	unsigned long port = strtoul(text, NULL, 10);
-
-	return text[0] != '\0' && strspn(text, "0123456789") == strlen(text) &&
-	    port > 0 && port <= UINT16_MAX;
-}
-
 static int
 take_name(void *options, const struct flag *flag, const char *value, char *err,
     size_t err_size)
 {
 	struct web_options *o = options;
 	const char *port = strchr(value, ':');
+	uint16_t number;
 
 	/* Each counts twice; three names of loopback and addresses do, too. */
 	if (o->n_names == WEB_HOSTS_MAX / 2 - 3 - WEB_ADDRESSES_MAX)
 		return FAILURE(err, err_size, "--name: no more than %zu names",
 		    o->n_names);
 	if (value[0] == '\0' || value[0] == ':' || strchr(value, '/') != NULL ||
-	    (port != NULL && !is_port(port + 1)))
+	    (port != NULL && addr_port(port + 1, &number) != 0))
 		return FAILURE(err, err_size, "--name takes a name without a "
 		    "scheme, and a port if browsers need another than that of "
 		    "--listen: collector.example.net:8443");
@@ -294,8 +285,9 @@ resolve(struct web_options *o, char *err, size_t err_size)
 static int
 check_open(struct web_options *o, char *err, size_t err_size)
 {
-	if (o->traced || o->archive != NULL || o->https_cert != NULL || o->https_key != NULL ||
-	    o->token_file != NULL || o->client_ca != NULL || o->n_names > 0)
+	if (o->traced || o->archive != NULL || o->https_cert != NULL ||
+	    o->https_key != NULL || o->token_file != NULL ||
+	    o->client_ca != NULL || o->n_names > 0)
 		return FAILURE(err, err_size, "--open shows one file and ends: "
 		    "it goes with --ui, --no-browser and --listen alone");
 	if (o->listen == NULL)

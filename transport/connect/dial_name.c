@@ -1,6 +1,5 @@
 #include "transport/connect/dial_name.h"
 
-#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +35,8 @@ is_label(const char *text)
 static bool
 is_address(const char *host)
 {
-	char ip[sizeof(struct in6_addr)];
-
 	/* fe80::1%eth0 is one, too. */
-	return strchr(host, ':') != NULL || inet_pton(AF_INET, host, ip) == 1;
+	return strchr(host, ':') != NULL || addr_host_is_number(host);
 }
 
 static void
@@ -62,6 +59,7 @@ dial_server_name(const struct dial_options *how, const struct addr *a,
 {
 	const char *host = how->tls_name != NULL ? how->tls_name : a->host;
 	char machine[DIAL_NAME_MAX], shown[128];
+	size_t before; /* bytes of the name that stand in front of the host */
 
 	if (!how->sni_machine) {
 		snprintf(out, DIAL_NAME_MAX, "%s", host);
@@ -82,11 +80,13 @@ dial_server_name(const struct dial_options *how, const struct addr *a,
 		    "machine's name in front of a host name, and %s is an "
 		    "address: name the collectors by the name in their "
 		    "certificate, without *. (--tls-name)", host);
-	if (strlen(machine) + 1 + strlen(host) > NAME_MOST)
+	before = strlen(machine) + 1;
+	if (before + strlen(host) > NAME_MOST)
 		return FAILURE(err, err_size, "--sni-machine makes a server "
 		    "name of more than %u bytes: %s.%.100s...", NAME_MOST,
 		    machine, host);
-	snprintf(out, DIAL_NAME_MAX, "%.*s.%.*s", (int)LABEL_MAX, machine,
-	    (int)NAME_MOST, host);
+	memcpy(out, machine, before);
+	out[before - 1] = '.';
+	memcpy(out + before, host, strlen(host) + 1);
 	return 0;
 }

@@ -77,6 +77,26 @@ addr_number(const char *text, uint64_t max, bool any, uint32_t *out)
 	return 0;
 }
 
+int
+addr_port(const char *text, uint16_t *out)
+{
+	uint32_t number;
+
+	if (addr_number(text, UINT16_MAX, false, &number) != 0 || number == 0)
+		return -1;
+	*out = (uint16_t)number;
+	return 0;
+}
+
+bool
+addr_host_is_number(const char *host)
+{
+	struct in6_addr ip;
+
+	return inet_pton(AF_INET, host, &ip) == 1 ||
+	    inet_pton(AF_INET6, host, &ip) == 1;
+}
+
 static int
 addr_parse_vsock(struct addr *a, const char *rest, char *err, size_t err_size)
 {
@@ -213,7 +233,7 @@ addr_parse_ssh_target(struct addr *a, const char *slash, char *err,
     size_t err_size)
 {
 	const char *colon = strrchr(slash, ':');
-	uint32_t number;
+	uint16_t port;
 
 	if (slash[1] == '\0')
 		return 0;
@@ -226,7 +246,7 @@ addr_parse_ssh_target(struct addr *a, const char *slash, char *err,
 		return 0;
 	}
 	if (!is_ssh_word(slash + 1, (size_t)(colon - slash - 1)) ||
-	    addr_number(colon + 1, 65535, false, &number) != 0 || number == 0)
+	    addr_port(colon + 1, &port) != 0)
 		goto fail;
 	strcpy(a->path, slash + 1);
 	return 0;
@@ -243,7 +263,7 @@ addr_parse_ssh_host(struct addr *a, const char *host, size_t len, char *err,
     size_t err_size)
 {
 	const char *end = host + len, *at, *colon, *port = NULL;
-	uint32_t number;
+	uint16_t number;
 
 	if ((at = memchr(host, '@', len)) != NULL) {
 		if (!is_ssh_word(host, (size_t)(at - host)) ||
@@ -278,7 +298,7 @@ addr_parse_ssh_host(struct addr *a, const char *host, size_t len, char *err,
 	if ((size_t)(end - port) >= sizeof(a->port))
 		goto fail;
 	memcpy(a->port, port, (size_t)(end - port));
-	if (addr_number(a->port, 65535, false, &number) != 0 || number == 0)
+	if (addr_port(a->port, &number) != 0)
 		goto fail;
 	snprintf(a->port, sizeof(a->port), "%u", number);
 	return 0;

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "transport/base/compiler.h"
@@ -61,6 +62,12 @@ int addr_list_next(const char **list, char *item, size_t item_size) MUST_CHECK;
  */
 int addr_resolve(const struct addr *a, struct sockaddr_storage *out,
     socklen_t *out_len, int max, char *err, size_t err_size) MUST_CHECK;
+
+/* Whether a host is an address as it stands (IPv4, IPv6 without brackets). */
+bool addr_host_is_number(const char *host);
+
+/* The number of a port, from 1 to 65535.  -1: text is none. */
+int addr_port(const char *text, uint16_t *out) MUST_CHECK;
 
 /* Whether a resolved address can be reached from this machine only. */
 bool addr_is_local(const struct sockaddr_storage *sa);

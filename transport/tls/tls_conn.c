@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "transport/socket/addr.h"
 #include "transport/tls/tls.h"
 #include "transport/tls/tls_bio.h"
 #include "transport/tls/tls_error.h"
@@ -443,15 +443,6 @@ tls_conn_describe(const struct tls_conn *t, char *out, size_t out_size)
 
 /* ---- beginning and end ---- */
 
-static bool
-host_is_address(const char *host)
-{
-	struct in6_addr ip;
-
-	return inet_pton(AF_INET, host, &ip) == 1 ||
-	    inet_pton(AF_INET6, host, &ip) == 1;
-}
-
 /* As certificates have it: no dot at the end, no interface. */
 static char *
 host_copy(const char *host)
@@ -482,7 +473,7 @@ conn_set_host(struct tls_conn *t, const char *host)
 	X509_VERIFY_PARAM_set_hostflags(param,
 	    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 	    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (host_is_address(t->host))
+	if (addr_host_is_number(t->host))
 		return X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1 ?
 		    0 : -1;
 	if (X509_VERIFY_PARAM_set1_host(param, t->host, 0) != 1)
