@@ -346,6 +346,7 @@ static int
 refuse(struct web_server *s, struct answer *a, unsigned status,
     const char *why)
 {
+	a->route = NULL;
 	a->status = status;
 	a->type = "text/plain; charset=utf-8";
 	/* Idle from now on: others may have its place. */
@@ -750,16 +751,12 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	if (a->route == NULL)
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "There is /, "
 		    "/archive, /metrics, /healthz and /readyz.");
-	if (a->route->is_archive && s->archive == NULL) {
-		a->route = NULL;
+	if (a->route->is_archive && s->archive == NULL)
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "No archive is "
 		    "served here: tributary-web --archive DIR shows one.");
-	}
-	if (is_foreign_job(wsi, a->route->job)) {
-		a->route = NULL;
+	if (is_foreign_job(wsi, a->route->job))
 		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
 		    "sites may not ask for this.");
-	}
 	a->asked.form = web_metrics_form(form);
 	read_query(wsi, &a->asked.query);
 	if (a->asked.query.of_machine && a->route->of_machine != NULL)
@@ -768,12 +765,10 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 	if (a->route->job == WEB_JOB_NONE)
 		return answer(s, a);
 	a->job = web_archive_ask(s->archive, a->route->job, &a->asked.query);
-	if (a->job == NULL) {
-		a->route = NULL;
+	if (a->job == NULL)
 		return refuse(s, a, HTTP_STATUS_SERVICE_UNAVAILABLE, "Others "
 		    "are being served from the archive: try again in a "
 		    "moment.");
-	}
 	return answer(s, a);
 }
 
