@@ -18,6 +18,7 @@
 #include "client/cert/revoke.h"
 #include "client/cert/show.h"
 #include "client/cert/store.h"
+#include "client/text/shell_word.h"
 #include "protos/plain_text.h"
 #include "transport/base/human_numbers.h"
 #include "transport/socket/roles.h"
@@ -115,7 +116,7 @@ begin(const struct cert_options *o)
 	order.name = strlen(own.host) <= CERT_NAME_MAX ? own.host : "collector";
 	if (cert_authority_init(&order, &done, err, sizeof(err)) < 0)
 		return refuse(err);
-	cert_name_shell(o->dir, dir, sizeof(dir));
+	shell_word(o->dir, dir, sizeof(dir));
 	printf("%s holds a CA and the certificate of this collector.\n",
 	    o->dir);
 	say_until(&done.entry, done.shortened);
@@ -144,7 +145,7 @@ say_how_to_use(const struct cert_outcome *done)
 	char folder[SHELL_SIZE];
 	uint32_t role = done->entry.role;
 
-	cert_name_shell(done->folder, folder, sizeof(folder));
+	shell_word(done->folder, folder, sizeof(folder));
 	printf("\nCopy the files there, over a safe way, as one of them is the "
 	    "key:\n"
 	    "  ssh HOST mkdir -p .config/tributary/tls\n"

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "protos/utf8.h"
@@ -130,23 +129,4 @@ cert_name_check_alternative(const char *text, char *err, size_t err_size)
 		return 0;
 	return FAILURE(err, err_size, "\"%.80s\" is no host name, IP address, "
 	    "URI or mail address", text);
-}
-
-const char *
-cert_name_shell(const char *text, char *out, size_t out_size)
-{
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyz"
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-	size_t at = 0;
-
-	if (*text != '\0' && strspn(text, safe) == strlen(text)) {
-		snprintf(out, out_size, "%s", text);
-		return out;
-	}
-	at += (size_t)snprintf(out, out_size, "'");
-	for (; *text != '\0' && at + 6 < out_size; text++)
-		at += (size_t)snprintf(out + at, out_size - at,
-		    *text == '\'' ? "'\\''" : "%c", *text);
-	snprintf(out + at, out_size - at, "'");
-	return out;
 }

@@ -42,10 +42,4 @@ enum cert_name_kind cert_name_kind(const char *text);
 int cert_name_check_alternative(const char *text, char *err, size_t err_size)
     MUST_CHECK;
 
-/*
- * For a line of shell: text as it is where that is safe, else in quotes.
- * Returns out; 4 times the length of text and 3 bytes are enough.
- */
-const char *cert_name_shell(const char *text, char *out, size_t out_size);
-
 #endif /* CLIENT_CERT_NAME_H */

@@ -14,4 +14,9 @@ const char *time_text_ago(char out[HUMAN_TEXT_MAX], uint64_t then_ns,
 /* CLOCK_REALTIME as local time: "2026-11-21 13:00:05"; "-": 0. */
 const char *time_text_at(char out[HUMAN_TEXT_MAX], uint64_t ns);
 
+#define TIME_TEXT_SPAN_MAX (2 * HUMAN_TEXT_MAX + 3)
+/* "2026-11-23 14:30:00 - 14:35:00", with the day once where it is the same. */
+const char *time_text_span(char out[TIME_TEXT_SPAN_MAX], uint64_t first_ns,
+    uint64_t last_ns);
+
 #endif /* CLIENT_TEXT_TIME_TEXT_H */

@@ -43,7 +43,6 @@ struct lines {
 	size_t n;
 	bool more, cut; /* other machines; older segments that found no room */
 	int64_t low, high;
-	bool any;
 	size_t rows;
 	bool failed;
 	char *err;
@@ -60,19 +59,16 @@ has_time(const struct catalog_row *row)
 	    row->last_ns >= row->first_ns;
 }
 
-static bool
-span_cb(void *arg, const struct catalog_row *row)
+void
+web_line_span_add(struct web_line_span *span, const struct catalog_row *row)
 {
-	struct lines *l = arg;
-
 	if (!has_time(row))
-		return true;
-	if (!l->any || row->first_ns < l->low)
-		l->low = row->first_ns;
-	if (!l->any || row->last_ns > l->high)
-		l->high = row->last_ns;
-	l->any = true;
-	return true;
+		return;
+	if (!span->any || row->first_ns < span->low)
+		span->low = row->first_ns;
+	if (!span->any || row->last_ns > span->high)
+		span->high = row->last_ns;
+	span->any = true;
 }
 
 /* Narrows the lines to the time that is asked for. */
@@ -334,20 +330,19 @@ put_lines(FILE *out, struct lines *l, const struct web_search *q)
 
 int
 web_archive_line_print(FILE *out, struct catalog *c, const struct selection *s,
-    const struct selection_found *found, const struct web_search *q, char *err,
-    size_t err_size)
+    const struct selection_found *found, const struct web_line_span *span,
+    const struct web_search *q, char *err, size_t err_size)
 {
-	struct lines l = { .catalog = c, .select = s, .err = err,
-		.err_size = err_size };
+	struct lines l = { .catalog = c, .select = s, .low = span->low,
+		.high = span->high, .err = err, .err_size = err_size };
 	int rc;
 
+	if (!span->any)
+		return 0;
 	if ((l.all = calloc(WEB_LINE_MACHINES, sizeof(*l.all))) == NULL)
 		return FAILURE(err, err_size, "no memory");
-	rc = selection_each(c, found, span_cb, &l, err, err_size);
-	if (rc == 0 && l.any) {
-		narrow(&l);
-		rc = selection_each(c, found, row_cb, &l, err, err_size);
-	}
+	narrow(&l);
+	rc = selection_each(c, found, row_cb, &l, err, err_size);
 	if (l.failed)
 		rc = -1;
 	if (rc == 0 && l.n > 0)

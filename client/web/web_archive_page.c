@@ -1,6 +1,7 @@
 #include "client/web/web_archive_page.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "client/archive/catalog.h"
 #include "client/archive/find/segment_details.h"
 #include "client/archive/selection.h"
+#include "client/text/shell_word.h"
 #include "client/text/time_text.h"
 #include "client/web/web_archive_line.h"
 #include "client/web/web_archive_trace.h"
@@ -28,9 +30,10 @@ struct printing {
 	FILE *out;
 	const struct web_archive_asked *asked;
 	struct catalog *catalog;
-	/* Sums of all that was found: bytes, and segments that are not here. */
+	/* Sums of all that was found: bytes, and segments not here; and its time. */
 	uint64_t bytes;
 	size_t stored;
+	struct web_line_span span;
 	size_t rows; /* of the page */
 	bool failed;
 	char err[ERROR_BYTES];
@@ -69,27 +72,15 @@ web_archive_put_link(FILE *out, const char *path, const struct web_search *s,
 	put_value(out, &sign, "page", number);
 }
 
-/* As a word for a shell. */
 static void
 put_word(FILE *out, const char *flag, const char *word)
 {
-	const char *quote;
+	char quoted[4 * PATH_MAX + 3];
 
 	if (word[0] == '\0')
 		return;
 	fprintf(out, " %s", flag);
-	if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-	    "UVWXYZ0123456789_./:@%+=-")] == '\0') {
-		web_html_text(out, word);
-		return;
-	}
-	fputs("&#39;", out);
-	for (; (quote = strchr(word, '\'')) != NULL; word = quote + 1) {
-		web_html_bytes(out, word, (size_t)(quote - word));
-		fputs("&#39;\\&#39;&#39;", out);
-	}
-	web_html_text(out, word);
-	fputs("&#39;", out);
+	web_html_text(out, shell_word(word, quoted, sizeof(quoted)));
 }
 
 static void
@@ -227,25 +218,6 @@ static const struct web_column columns[] = {
 	{ "File", false },
 };
 
-/* "2026-11-23 14:30:00 - 14:35:00" */
-static void
-when_text(char out[CELL_MAX], const struct catalog_row *r)
-{
-	char first[HUMAN_TEXT_MAX], last[HUMAN_TEXT_MAX];
-	size_t day = strlen("2026-11-23 ");
-	const char *begin, *end;
-
-	if (!r->has_wall) {
-		snprintf(out, CELL_MAX, "no time");
-		return;
-	}
-	begin = time_text_at(first, (uint64_t)r->first_ns);
-	end = time_text_at(last, (uint64_t)r->last_ns);
-	if (strlen(end) > day && strncmp(begin, end, day) == 0)
-		end += day;
-	snprintf(out, CELL_MAX, "%s - %s", begin, end);
-}
-
 static const char *
 names_text(char out[CELL_MAX], const struct detail_names *names)
 {
@@ -288,10 +260,11 @@ static void
 put_segment(const struct printing *p, const struct catalog_row *r,
     const struct segment_details *d)
 {
-	char text[CELL_MAX], number[HUMAN_TEXT_MAX], when[CELL_MAX];
+	char text[CELL_MAX], number[HUMAN_TEXT_MAX], span[TIME_TEXT_SPAN_MAX];
+	const char *when = !r->has_wall ? "no time" : time_text_span(span,
+	    (uint64_t)r->first_ns, (uint64_t)r->last_ns);
 	FILE *out = p->out;
 
-	when_text(when, r);
 	web_html_begin_row(out, when);
 	web_html_cell(out, &columns[1], names_text(text, &d->machines));
 	if (r->number == 0)
@@ -402,6 +375,7 @@ sum_cb(void *arg, const struct catalog_row *row)
 
 	p->bytes += row->bytes;
 	p->stored += row->local ? 0 : 1;
+	web_line_span_add(&p->span, row);
 	return true;
 }
 
@@ -422,7 +396,7 @@ put_found(struct printing *p, const struct selection *s)
 	    sizeof(p->err));
 	if (rc == 0)
 		rc = web_archive_line_print(p->out, p->catalog, s, &found,
-		    p->asked->search, p->err, sizeof(p->err));
+		    &p->span, p->asked->search, p->err, sizeof(p->err));
 	if (rc == 0 && selection_is_set(s))
 		put_joined(p, &found);
 	if (rc == 0)

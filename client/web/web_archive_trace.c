@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -20,6 +19,7 @@
 #include "client/archive/join/segment_plan.h"
 #include "client/web/web_open.h"
 #include "transport/base/failure.h"
+#include "transport/base/nameless_file.h"
 #include "transport/loop/loop.h"
 
 #define OK          200u
@@ -239,26 +239,6 @@ find(struct joining *j, struct catalog *c)
 	return j->status;
 }
 
-/* A file without a name.  -1 with a sentence. */
-static int
-open_scratch(char *err, size_t err_size)
-{
-	const char *folder = getenv("TMPDIR");
-	char path[PATH_MAX];
-	int fd;
-
-	if (folder == NULL || folder[0] == '\0')
-		folder = "/var/tmp";
-	if (snprintf(path, sizeof(path), "%s/tributary-web.XXXXXX", folder) >=
-	    (int)sizeof(path))
-		return FAILURE(err, err_size, "$TMPDIR is too long");
-	if ((fd = mkostemp(path, O_CLOEXEC)) < 0)
-		return FAILURE(err, err_size, "cannot write in %s: %s",
-		    folder, strerror(errno));
-	(void)unlink(path);
-	return fd;
-}
-
 static int
 write_trace(struct joining *j, int fd, size_t *n_recordings)
 {
@@ -284,7 +264,7 @@ join(struct joining *j, struct web_archive_file *out)
 {
 	size_t n_recordings = 0;
 	struct stat st;
-	int fd = open_scratch(j->err, j->err_size);
+	int fd = nameless_file_open("tributary-web", j->err, j->err_size);
 
 	if (fd < 0)
 		return UNAVAILABLE;

@@ -5,12 +5,12 @@
 #include "protos/utf8.h"
 
 void
-web_html_bytes(FILE *out, const char *text, size_t len)
+web_html_text(FILE *out, const char *text)
 {
+	size_t len = strlen(text), used;
 	char shown[UTF8_SHOWN];
-	size_t used;
 
-	while (len > 0) {
+	for (; len > 0; text += used, len -= used) {
 		used = utf8_show(text, len, "", shown);
 		if (strcmp(shown, "&") == 0)
 			fputs("&amp;", out);
@@ -24,15 +24,7 @@ web_html_bytes(FILE *out, const char *text, size_t len)
 			fputs("&#39;", out);
 		else
 			fputs(shown, out);
-		text += used;
-		len -= used;
 	}
-}
-
-void
-web_html_text(FILE *out, const char *text)
-{
-	web_html_bytes(out, text, strlen(text));
 }
 
 void
@@ -51,8 +43,8 @@ web_html_query_value(FILE *out, const char *text)
 /* ---- tables ---- */
 
 void
-web_html_begin_table(FILE *out, const char *caption, const struct web_column *columns,
-    size_t n)
+web_html_begin_table(FILE *out, const char *caption,
+    const struct web_column *columns, size_t n)
 {
 	size_t i;
 

@@ -11,7 +11,6 @@
 
 /* Text as HTML has it, for contents and quoted values alike. */
 void web_html_text(FILE *out, const char *text);
-void web_html_bytes(FILE *out, const char *text, size_t len);
 /* Text as a value in a query. */
 void web_html_query_value(FILE *out, const char *text);
 

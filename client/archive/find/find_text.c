@@ -40,25 +40,6 @@ struct printing {
 
 /* ---- a table ---- */
 
-/* "2026-11-23 14:30:00 - 14:35:00" */
-static void
-when_text(char out[TEXT_CELL_MAX], const struct catalog_row *r)
-{
-	char first[HUMAN_TEXT_MAX], last[HUMAN_TEXT_MAX];
-	size_t day = strlen("2026-11-23 ");
-	const char *end;
-
-	if (!r->has_wall) {
-		snprintf(out, TEXT_CELL_MAX, "-");
-		return;
-	}
-	time_text_at(first, (uint64_t)r->first_ns);
-	end = time_text_at(last, (uint64_t)r->last_ns);
-	if (strncmp(first, end, day) == 0)
-		end += day;
-	snprintf(out, TEXT_CELL_MAX, "%s - %s", first, end);
-}
-
 /* "kiosk-7, kiosk-8, +3" */
 static void
 names_text(char out[TEXT_CELL_MAX], const struct detail_names *names)
@@ -81,10 +62,11 @@ fill_line(struct line *l, const struct catalog_row *r,
     const struct segment_details *d)
 {
 	char name[RECORDING_BYTES], number[HUMAN_TEXT_MAX];
-	char path[TEXT_CELL_MAX];
+	char path[TEXT_CELL_MAX], when[TIME_TEXT_SPAN_MAX];
 	const char *recording;
 
-	when_text(l->cell[WHEN], r);
+	snprintf(l->cell[WHEN], TEXT_CELL_MAX, "%s", !r->has_wall ? "-" :
+	    time_text_span(when, (uint64_t)r->first_ns, (uint64_t)r->last_ns));
 	names_text(l->cell[MACHINE], &d->machines);
 	names_text(l->cell[TRIGGERS], &d->triggers);
 	recording = text_cell_cut(r->recording, name, sizeof(name));

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "transport/base/failure.h"
+#include "transport/base/nameless_file.h"
 
 #define PROGRAM   "tributary-upload"
 #define WORDS_MAX 8u
@@ -95,26 +96,6 @@ to_hex(char hex[HEX_MAX + 1], const uint8_t *bytes, size_t len)
 		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static int
-open_nameless(char *err, size_t err_size)
-{
-	const char *folder = getenv("TMPDIR");
-	char *path;
-	int fd;
-
-	if (folder == NULL || *folder == '\0')
-		folder = "/var/tmp";
-	if (asprintf(&path, "%s/tributary.XXXXXX", folder) < 0)
-		return FAILURE(err, err_size, "no memory");
-	if ((fd = mkostemp(path, O_CLOEXEC)) < 0)
-		snprintf(err, err_size, "cannot make a file in %s: %s", folder,
-		    strerror(errno));
-	else
-		(void)unlink(path);
-	free(path);
-	return fd;
-}
-
 int
 store_program_get(const char *settings, const char *url,
     const uint8_t *sha256, size_t sha256_len,
@@ -128,7 +109,7 @@ store_program_get(const char *settings, const char *url,
 	int fd;
 
 	to_hex(hex, sha256, sha256_len);
-	if ((fd = open_nameless(err, err_size)) < 0)
+	if ((fd = nameless_file_open("tributary", err, err_size)) < 0)
 		return -1;
 	if (start(&pid, settings, words, fd, err, err_size) != 0)
 		goto fail;

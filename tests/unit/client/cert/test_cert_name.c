@@ -86,19 +86,6 @@ a_role_in_any_case_of_letters_is_no_alternative_name(void **state)
 	    sizeof(err)), 0);
 }
 
-static void
-what_a_shell_would_misread_is_quoted(void **state)
-{
-	char out[64];
-
-	assert_string_equal(cert_name_shell("/a/b-1.x", out, sizeof(out)),
-	    "/a/b-1.x");
-	assert_string_equal(cert_name_shell("a b", out, sizeof(out)), "'a b'");
-	assert_string_equal(cert_name_shell("O'H $x", out, sizeof(out)),
-	    "'O'\\''H $x'");
-	assert_string_equal(cert_name_shell("", out, sizeof(out)), "''");
-}
-
 int
 main(void)
 {
@@ -108,7 +95,6 @@ main(void)
 		cmocka_unit_test(what_cannot_be_seen_is_refused),
 		cmocka_unit_test(
 		    a_role_in_any_case_of_letters_is_no_alternative_name),
-		cmocka_unit_test(what_a_shell_would_misread_is_quoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
