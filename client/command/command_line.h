@@ -5,6 +5,7 @@
 #ifndef CLIENT_COMMAND_COMMAND_LINE_H
 #define CLIENT_COMMAND_COMMAND_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
@@ -22,6 +23,9 @@ enum list_form {
 	LIST_JSON,
 };
 
+/* Several --connect on one command line. */
+#define COMMAND_CONNECTS_MAX 64u
+
 /* `tributary NAME`, as a struct flags. */
 #define COMMAND(name, its_table, its_help)                                    \
 	{ .table = (its_table), .speaker = "tributary " name,                 \
@@ -33,6 +37,17 @@ enum list_form {
 	{ "help", FLAG_HELP, .letter = 'h' },                                 \
 	{ "connect", FLAG_TEXT,                                               \
 	    .at = (base) + offsetof(struct command_line, connect) },          \
+	DIAL_FLAGS((base) + offsetof(struct command_line, how))
+
+/* As COMMAND_FLAGS, of commands that ask several collectors at once. */
+#define COMMAND_FLEET_FLAGS(base)                                             \
+	{ "help", FLAG_HELP, .letter = 'h' },                                 \
+	{ "connect", FLAG_VALUE, .take = command_line_take_connect,           \
+	    .at = (base) },                                                   \
+	{ "fleet", FLAG_TEXT,                                                 \
+	    .at = (base) + offsetof(struct command_line, fleet) },            \
+	{ "allow-missing", FLAG_BOOL,                                         \
+	    .at = (base) + offsetof(struct command_line, allow_missing) },    \
 	DIAL_FLAGS((base) + offsetof(struct command_line, how))
 
 /* Lines of a table of flags that choose the form, an enum list_form at `at`. */
@@ -49,6 +64,11 @@ enum list_form {
     "                    /tmp/perfetto-consumer; also tls://host:port,\n"    \
     "                    ssh://host and others, as for tributary record\n"   \
     COMMAND_DIAL_HELP
+#define COMMAND_FLEET_HELP                                                    \
+    "      --fleet FILE  all collectors of the file, at once; several --connect\n" \
+    "                    do the same\n"                                      \
+    "      --allow-missing  a collector that does not answer is named, and no\n" \
+    "                    error\n"
 #define COMMAND_DIAL_HELP                                                     \
     "      --tls-dir DIR, --tls-name NAME, --sni-machine, --allow-tls-1.2,\n"  \
     "      --ssh-command CMD\n"                                               \
@@ -58,6 +78,11 @@ enum list_form {
 /* The command line as given; everything is borrowed from argv. */
 struct command_line {
 	const char *connect; /* NULL: the default */
+	const char *fleet;   /* the file; NULL: none */
+	bool allow_missing;
+	/* Every --connect of COMMAND_FLEET_FLAGS; connect is the last. */
+	const char *connects[COMMAND_CONNECTS_MAX];
+	size_t n_connects;
 	struct dial_options how;
 	const char *const *words;
 	size_t n_words;
@@ -71,7 +96,13 @@ struct command_line {
 int command_line_parse(struct command_line *line, const struct flags *f,
     void *options, int argc, char **argv) MUST_CHECK;
 
-/* Sets the address of the collector's consumer port. -1 with a sentence. */
+/* Takes a value of --connect; flag->at is that of the struct command_line. */
+int command_line_take_connect(void *options, const struct flag *flag,
+    const char *value, char *err, size_t err_size);
+
+/* Set the address of the collector's port.  -1 with a sentence. */
+int command_line_producer(const struct command_line *line, struct addr *out,
+    char *err, size_t err_size) MUST_CHECK;
 int command_line_consumer(const struct command_line *line, struct addr *out,
     char *err, size_t err_size) MUST_CHECK;
 

@@ -1,23 +1,26 @@
 /*
- * control_ask: the common part of commands that ask a collector's control port:
- * command line, connection, one question, and for most of them the choice out
- * of the collector's list of sessions.
+ * control_ask: the common part of commands that ask the control ports of one
+ * collector, or of all of a fleet at once: command line, connections, one
+ * question, and for most of them the choice out of the collectors' lists of
+ * sessions.
  */
 #ifndef CLIENT_COMMAND_CONTROL_ASK_H
 #define CLIENT_COMMAND_CONTROL_ASK_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/command/collectors.h"
 #include "client/command/command_line.h"
 #include "transport/base/compiler.h"
-#include "transport/socket/addr.h"
 
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
 struct control;
 struct loop;
+struct loop_timer;
 struct control_ask;
 
 /* One of the commands; static. */
@@ -25,33 +28,41 @@ struct control_program {
 	struct flags flags; /* options: the control_ask */
 	/*
 	 * Error, a sentence, where the collector does not know
-	 * TributaryControl (Perfetto's traced).  NULL: only r->foreign is set,
-	 * and the command goes on.
+	 * TributaryControl (Perfetto's traced).  NULL: for a single collector
+	 * only its `foreign` is set, and the command goes on.
 	 */
 	const char *foreign_advice;
 	bool with_stats;
-	/*
-	 * Takes the collector's sessions; reply is borrowed for the call.
-	 * control_ask_sessions() returns r->status afterwards.
-	 */
-	void (*listed)(struct control_ask *r,
-	    const struct Tributary__QuerySessionsReply *reply);
+};
+
+/* One of the collectors. */
+struct control_peer {
+	struct control_ask *ask;
+	const struct collector *is; /* is->name NULL: the only one */
+	struct control *control;    /* owned; NULL before control_ask() */
+	struct loop_timer *late;    /* owned */
+	ProtobufCMessage *reply;    /* owned; NULL: it gave none, as was said */
+	bool answered;
+	bool foreign; /* does not know TributaryControl */
 };
 
 struct control_ask {
 	const struct control_program *program;
 	struct loop *loop;
-	struct control *control; /* owned; NULL before control_ask() */
-	struct addr addr;
+	struct collectors collectors;
+	struct control_peer *peers; /* collectors.n */
+	size_t n_left;              /* have not answered yet */
+	size_t n_replies;
 	struct command_line line; /* its words: ids and names */
 	enum list_form form;
 	bool all;
 	bool yes;
 	bool discard;
 	uint32_t timeout_ms;
-	bool foreign; /* the collector does not know TributaryControl */
 	int status;
-	void *arg;    /* the command's own */
+	/* When a timer `late` that the command itself has set is over. */
+	void (*overdue)(struct control_peer *p);
+	void *arg; /* the command's own */
 };
 
 /* Parses the command line.  -1: go on, r->loop is set; else the exit status. */
@@ -65,30 +76,47 @@ int control_ask_timeout(void *options, const struct flag *flag,
 
 /* "tributary stop: text"; returns COMMAND_FAILED. */
 int control_ask_refuse(const struct control_ask *r, const char *text);
+/*
+ * Names the collector in front of the text, where there are several, and sets
+ * r->status, except for a fleet that may miss some (--allow-missing).
+ */
+void control_ask_missed(struct control_peer *p, const char *text);
 
 /*
- * Connects, calls query(), which asks over r->control, and runs the loop until
- * control_ask_answered().  Returns r->status, COMMAND_FAILED until it is set.
+ * Connects to each, calls query(), which asks over p->control, and runs the
+ * loop until control_ask_answer() was called for each, or its time was over.
+ * Sets r->status: COMMAND_FAILED when a collector gave no reply that had to, or
+ * none at all did.  Returns whether any did.
  */
-int control_ask(struct control_ask *r, void (*query)(struct control_ask *r))
+bool control_ask(struct control_ask *r, void (*query)(struct control_peer *p))
     MUST_CHECK;
 /*
- * Ends the loop with the answer to query().  False: there is none, for why, and
- * an error was printed unless the command goes on (foreign_advice).
+ * The answer to query(): copies the reply; NULL: there is none, for why, and an
+ * error is printed, unless the command goes on (foreign_advice).
  */
-bool control_ask_answered(struct control_ask *r, bool there, const char *why)
-    MUST_CHECK;
+void control_ask_answer(struct control_peer *p, const ProtobufCMessage *reply,
+    const char *why);
 
-/* Asks for the sessions and calls program->listed.  Returns r->status. */
-int control_ask_sessions(struct control_ask *r) MUST_CHECK;
+/* control_ask() for the sessions of each. */
+bool control_ask_sessions(struct control_ask *r) MUST_CHECK;
 
+/* Sessions of one collector; they borrow from its reply. */
+struct control_sessions_list {
+	const char *collector; /* NULL: the only one */
+	const struct Tributary__QuerySessionsReply *reply;
+	const struct Tributary__SessionState **sessions; /* n, maybe 0 */
+	size_t n;
+	struct control_peer *peer; /* NULL for callers without connections */
+};
 /*
- * Stores the sessions that the words of the command line choose in *out, an
- * array that the caller frees; they borrow from reply.  Returns their number;
- * -1: *out is NULL, and an error was printed.
+ * The sessions that the words of the command line choose, of each collector
+ * that replied: an array that control_ask_lists_free() frees, r->n_replies
+ * long.  With several collectors, "c1/7" is session 7 of c1, a name is for all,
+ * and an id alone is refused.  NULL: an error was printed.
  */
-int control_ask_pick(const struct control_ask *r,
-    const struct Tributary__QuerySessionsReply *reply, bool patterns,
-    const struct Tributary__SessionState ***out) MUST_CHECK;
+struct control_sessions_list *control_ask_pick(const struct control_ask *r,
+    bool patterns) MUST_CHECK;
+void control_ask_lists_free(const struct control_ask *r,
+    struct control_sessions_list *lists);
 
 #endif /* CLIENT_COMMAND_CONTROL_ASK_H */

@@ -1,7 +1,9 @@
 #include "client/fleet/fleet.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "client/command/collectors.h"
 #include "client/fleet/haproxy.h"
 #include "transport/base/failure.h"
 #include "transport/base/flag_words.h"
@@ -18,7 +20,8 @@
 #define GRACE_MOST_MS  3600000u
 
 static const char help[] =
-    "Usage: tributary fleet haproxy COLLECTOR... [--listen HOST:PORT]\n"
+    "Usage: tributary fleet haproxy COLLECTOR...|--fleet FILE\n"
+    "           [--listen HOST:PORT]\n"
     "           [--health-port PORT] [--health-ca FILE] [--grace TIME]\n"
     "\n"
     "Prints the settings of an HAProxy that spreads devices over several\n"
@@ -30,6 +33,7 @@ static const char help[] =
     "  haproxy -c -f haproxy.cfg\n"
     "\n"
     "  COLLECTOR           HOST:PORT, where it listens for producers over TLS\n"
+    "      --fleet FILE    the collectors of a fleet's file, by their `producers`\n"
     "      --listen HOST:PORT  where devices connect.  Default: *:7443\n"
     "      --health-port PORT  where tributary-web listens beside each collector,\n"
     "                      which is asked for /readyz.  Default: 8037\n"
@@ -42,11 +46,17 @@ static const char help[] =
     "\n"
     "Exit status: 0, or 1 when there is nothing that HAProxy could use.\n";
 
+struct fleet_options {
+	struct haproxy_settings haproxy;
+	const char *fleet; /* FILE; NULL: none */
+};
+
 static int
 take_port(void *options, const struct flag *flag, const char *text, char *err,
     size_t err_size)
 {
-	struct haproxy_settings *s = options;
+	struct haproxy_settings *s =
+	    &((struct fleet_options *)options)->haproxy;
 
 	if (addr_port(text, &s->health_port) != 0)
 		return FAILURE(err, err_size, "--health-port takes a number "
@@ -58,7 +68,8 @@ static int
 take_grace(void *options, const struct flag *flag, const char *text, char *err,
     size_t err_size)
 {
-	struct haproxy_settings *s = options;
+	struct haproxy_settings *s =
+	    &((struct fleet_options *)options)->haproxy;
 	char why[256];
 
 	if (size_duration_parse_long_ms(text, &s->grace_ms, why,
@@ -70,13 +81,14 @@ take_grace(void *options, const struct flag *flag, const char *text, char *err,
 	return 0;
 }
 
-#define AT(member) .at = offsetof(struct haproxy_settings, member)
+#define AT(member) .at = offsetof(struct fleet_options, member)
 
 static const struct flag table[] = {
 	{ "help", FLAG_HELP, .letter = 'h' },
-	{ "listen", FLAG_TEXT, AT(listen) },
+	{ "listen", FLAG_TEXT, AT(haproxy.listen) },
+	{ "fleet", FLAG_TEXT, AT(fleet) },
 	{ "health-port", FLAG_VALUE, .take = take_port },
-	{ "health-ca", FLAG_TEXT, AT(health_ca) },
+	{ "health-ca", FLAG_TEXT, AT(haproxy.health_ca) },
 	{ "grace", FLAG_VALUE, .take = take_grace },
 	{ .name = NULL },
 };
@@ -89,31 +101,77 @@ static const struct flags flags = {
 	.bad_status = 1,
 };
 
+/* HAProxy's addresses of the file's collectors, into out. */
+static int
+take_addresses(const struct collectors *c, const char **out, char *err,
+    size_t err_size)
+{
+	const char *text;
+	size_t i;
+
+	if (collectors_want_producers(c, err, err_size) != 0)
+		return -1;
+	for (i = 0; i < c->n; i++) {
+		text = c->list[i].producer.text;
+		if (c->list[i].producer.addr.kind != ADDR_TLS)
+			return FAILURE(err, err_size, "%s has producers: "
+			    "\"%s\": HAProxy leads devices by a server name, "
+			    "which tls://HOST:PORT alone has",
+			    c->list[i].name, text);
+		out[i] = text + strlen("tls://");
+	}
+	return 0;
+}
+
+static int
+print_haproxy(struct fleet_options *o, const struct flags_words *words,
+    char *err, size_t err_size)
+{
+	const struct dial_options how = { .service = "producer" };
+	const char *addresses[COLLECTORS_MAX];
+	struct collectors c = { 0 };
+	int rc;
+
+	o->haproxy.collectors = (const char *const *)words->argv + 1;
+	o->haproxy.n = (size_t)words->argc - 1;
+	if (o->fleet == NULL)
+		return haproxy_print(&o->haproxy, stdout, err, err_size);
+	if (o->haproxy.n > 0)
+		return FAILURE(err, err_size, "--fleet names the collectors: "
+		    "leave out %s", o->haproxy.collectors[0]);
+	rc = collectors_read(&c, o->fleet, &how, err, err_size);
+	if (rc == 0)
+		rc = take_addresses(&c, addresses, err, err_size);
+	o->haproxy.collectors = addresses;
+	o->haproxy.n = c.n;
+	if (rc == 0)
+		rc = haproxy_print(&o->haproxy, stdout, err, err_size);
+	collectors_done(&c);
+	return rc;
+}
+
 int
 fleet_main(int argc, char **argv)
 {
 	static const char *const actions[] = { "haproxy" };
-	struct haproxy_settings s = {
-		.listen = "*:7443",
-		.health_port = WEB_PORT,
-		.grace_ms = GRACE_MS,
+	struct fleet_options o = {
+		.haproxy.listen = "*:7443",
+		.haproxy.health_port = WEB_PORT,
+		.haproxy.grace_ms = GRACE_MS,
 	};
 	struct flags_words words = { .argc = argc, .argv = argv };
 	char err[ERROR_BYTES];
 	size_t at;
 	int rc;
 
-	rc = flags_answer(&flags, flags_parse(&flags, &s, &words, err,
+	rc = flags_answer(&flags, flags_parse(&flags, &o, &words, err,
 	    sizeof(err)), err);
 	if (rc >= 0)
 		return rc;
 	if (flag_words_find(&FLAG_WORDS("fleet", actions),
 	    words.argc == 0 ? NULL : words.argv[0], &at, err,
-	    sizeof(err)) != 0)
-		return flags_refuse(&flags, err);
-	s.collectors = (const char *const *)words.argv + 1;
-	s.n = (size_t)words.argc - 1;
-	if (haproxy_print(&s, stdout, err, sizeof(err)) != 0)
+	    sizeof(err)) != 0 ||
+	    print_haproxy(&o, &words, err, sizeof(err)) != 0)
 		return flags_refuse(&flags, err);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return flags_refuse(&flags, "cannot write to standard output");

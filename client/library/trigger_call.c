@@ -19,6 +19,7 @@ struct trigger_call {
 	struct loop_timer *late;
 	const char *const *names;
 	size_t n;
+	const char *producer;
 	trigger_call_fn fn; /* NULL: the outcome was told */
 	void *arg;
 	struct loop_call refused_call;
@@ -63,7 +64,7 @@ ready_cb(struct rpc_client *rpc, void *arg)
 
 	pb_writer_init(&w);
 	pb_put_string(&w, InitializeConnectionRequest_producer_name,
-	    TRIGGER_CALL_PRODUCER);
+	    t->producer);
 	rpc_invoke(rpc, "InitializeConnection", w.data, w.len, NULL, NULL);
 	pb_writer_reset(&w);
 	for (i = 0; i < t->n; i++)
@@ -109,6 +110,8 @@ trigger_call_new(struct loop *l, const struct trigger_call_setup *setup,
 	t->loop = l;
 	t->names = setup->names;
 	t->n = setup->n;
+	t->producer = setup->producer != NULL ? setup->producer :
+	    TRIGGER_CALL_PRODUCER;
 	t->fn = setup->fn;
 	t->arg = setup->arg;
 	if ((t->late = loop_timer_new(l, late_cb, t)) == NULL)
@@ -119,7 +122,8 @@ trigger_call_new(struct loop *l, const struct trigger_call_setup *setup,
 	if (t->rpc == NULL)
 		goto fail;
 	rpc_client_set_own_identity(t->rpc, NULL);
-	loop_timer_set(t->late, TRIGGER_CALL_MS, 0);
+	loop_timer_set(t->late, setup->timeout_ms != 0 ? setup->timeout_ms :
+	    TRIGGER_CALL_MS, 0);
 	return t;
 
 fail:

@@ -8,6 +8,7 @@
 #define CLIENT_LIBRARY_TRIGGER_CALL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "transport/base/compiler.h"
 
@@ -18,6 +19,11 @@ struct trigger_call;
 
 /* Name of the producer: configs of triggers may name it. */
 #define TRIGGER_CALL_PRODUCER "perfetto_cmd_producer"
+/*
+ * Prefix of the names of producers that activate triggers at all collectors of a
+ * fleet: no program has to pass these on.
+ */
+#define TRIGGER_CALL_FLEET "fleet/"
 /* Time-out for the collector's answer. */
 #define TRIGGER_CALL_MS 10000
 
@@ -33,6 +39,8 @@ struct trigger_call_setup {
 	const struct dial_options *how; /* NULL: defaults */
 	const char *const *names;       /* n triggers */
 	size_t n;
+	const char *producer; /* NULL: TRIGGER_CALL_PRODUCER */
+	uint32_t timeout_ms;  /* 0: TRIGGER_CALL_MS */
 	trigger_call_fn fn;
 	void *arg;
 };

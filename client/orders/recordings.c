@@ -63,22 +63,13 @@ static void
 answer_cb(void *arg, const Tributary__QueryRecordingsReply *reply,
     const char *why)
 {
-	struct control_ask *r = arg;
-
-	if (!control_ask_answered(r, reply != NULL, why))
-		return;
-	r->status = COMMAND_OK;
-	if (r->line.n_words > 0)
-		return; /* asked only to see that orders are understood */
-	recordings_print(stdout, reply, r->form);
-	if (fflush(stdout) != 0)
-		r->status = control_ask_refuse(r, strerror(errno));
+	control_ask_answer(arg, reply == NULL ? NULL : &reply->base, why);
 }
 
 static void
-query(struct control_ask *r)
+query(struct control_peer *p)
 {
-	control_query_recordings(r->control, answer_cb, r);
+	control_query_recordings(p->control, answer_cb, p);
 }
 
 /* ---- orders ---- */
@@ -127,7 +118,7 @@ give_orders(struct control_ask *r, const struct verb *v)
 
 	for (i = 1; i < r->line.n_words; i++) {
 		o.name = r->line.words[i];
-		control_recording(r->control, v->verb, o.name, done_cb, &o);
+		control_recording(r->peers[0].control, v->verb, o.name, done_cb, &o);
 		loop_run(r->loop);
 	}
 	return r->status;
@@ -144,9 +135,15 @@ run(struct control_ask *r)
 	if (r->line.n_words == 1)
 		return control_ask_refuse(r, "which recording? Say a name, as "
 		    "tributary recordings lists them");
-	if (control_ask(r, query) != COMMAND_OK || v == NULL)
+	/* Asked with an order, too: to see that it is understood. */
+	if (!control_ask(r, query))
 		return r->status;
-	return give_orders(r, v);
+	if (v != NULL)
+		return give_orders(r, v);
+	recordings_print(stdout, (Tributary__QueryRecordingsReply *)
+	    r->peers[0].reply, r->form);
+	return fflush(stdout) == 0 ? COMMAND_OK :
+	    control_ask_refuse(r, strerror(errno));
 }
 
 int

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -15,12 +16,11 @@
 #include "transport/loop/loop.h"
 
 typedef Tributary__SessionState session_state;
-typedef Tributary__QuerySessionsReply sessions_reply;
 
 #define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
 
 static const struct flag stop_flags[] = {
-	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	COMMAND_FLEET_FLAGS(offsetof(struct control_ask, line)),
 	{ "all", FLAG_BOOL, .at = offsetof(struct control_ask, all) },
 	{ "discard", FLAG_BOOL, .at = offsetof(struct control_ask, discard) },
 	{ "yes", FLAG_BOOL, .at = offsetof(struct control_ask, yes) },
@@ -33,13 +33,15 @@ static const char stop_help[] =
     "\n"
     "Stops tracing sessions, as tributary sessions lists them, and waits until\n"
     "their traces are complete. A connected consumer gets its trace as\n"
-    "after a planned end.\n"
+    "after a planned end. Of several collectors, a name is for all, and c1/7 is\n"
+    "session 7 of c1.\n"
     "\n"
     "      --all         all that you may see and that have not stopped; asks\n"
     "                    first\n"
     "      --discard     free them, too: data that no file holds is gone. With\n"
     "                    --all also stopped sessions, and snapshots\n"
     "      --yes         do not ask\n"
+    COMMAND_FLEET_HELP
     COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0 when all have stopped, else 1.\n";
@@ -99,12 +101,15 @@ static const char rotate_help[] =
 
 /* Most unanswered commands: a collector lets no more than 64 wait. */
 #define ORDERS_AT_ONCE 32u
+#define OVERDUE "the collector does not answer"
 
 /* A session that gets the command, and its outcome. */
 struct target {
 	struct orders *orders;
+	struct control_peer *peer;
+	bool done; /* answered, or given up */
 	uint64_t id;
-	char label[200];
+	char label[200 + COLLECTOR_NAME_MAX];
 	char after[TEXT_CELL_MAX + 80]; /* ": its trace is in x" */
 	uint32_t segment; /* CONTROL_CUT: the one that begins */
 };
@@ -154,36 +159,60 @@ is_meant_by_all(const struct orders *o, const session_state *s)
 }
 
 static void
-listed(struct control_ask *r, const sessions_reply *reply)
+add_target(struct orders *o, const struct control_sessions_list *l,
+    const session_state *s)
 {
-	struct orders *o = r->arg;
-	const session_state **picked;
-	int n = control_ask_pick(r, reply, false, &picked), i;
+	struct target *t = &o->targets[o->n++];
+	size_t len;
 
-	if (n < 0)
-		return;
-	o->targets = calloc((size_t)n + 1, sizeof(*o->targets));
-	if (o->targets == NULL) {
-		control_ask_refuse(r, "out of memory");
-		free(picked);
-		return;
-	}
-	for (i = 0; i < n; i++) {
-		if (r->all && !is_meant_by_all(o, picked[i]))
+	t->orders = o;
+	t->peer = l->peer;
+	t->id = s->id;
+	session_label(s, t->label, sizeof(t->label));
+	len = strlen(t->label);
+	if (l->collector != NULL)
+		snprintf(t->label + len, sizeof(t->label) - len, " of %s",
+		    l->collector);
+	say_after(t, s);
+}
+
+/* Leaves out of the list what is not meant. */
+static void
+add_targets(struct orders *o, struct control_sessions_list *l)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < l->n; i++) {
+		if (o->run.all && !is_meant_by_all(o, l->sessions[i]))
 			continue;
-		picked[o->n] = picked[i];
-		o->targets[o->n].orders = o;
-		o->targets[o->n].id = picked[i]->id;
-		session_label(picked[i], o->targets[o->n].label,
-		    sizeof(o->targets[o->n].label));
-		say_after(&o->targets[o->n], picked[i]);
-		o->n++;
+		l->sessions[n++] = l->sessions[i];
+		add_target(o, l, l->sessions[i]);
 	}
+	l->n = n;
+}
+
+static void
+find_targets(struct orders *o)
+{
+	struct control_ask *r = &o->run;
+	struct control_sessions_list *lists = control_ask_pick(r, false);
+	size_t i, n = 1;
+
+	if (lists == NULL) {
+		r->status = COMMAND_FAILED;
+		return;
+	}
+	for (i = 0; i < r->n_replies; i++)
+		n += lists[i].n;
+	o->targets = calloc(n, sizeof(*o->targets));
+	if (o->targets == NULL)
+		r->status = control_ask_refuse(r, "out of memory");
+	for (i = 0; o->targets != NULL && i < r->n_replies; i++)
+		add_targets(o, &lists[i]);
 	/* The question shows the sessions that it is about. */
 	if (r->all && !r->yes && o->n > 0)
-		sessions_print(stderr, reply, picked, o->n, LIST_TABLE);
-	free(picked);
-	r->status = COMMAND_OK;
+		sessions_print(stderr, lists, r->n_replies, LIST_TABLE);
+	control_ask_lists_free(r, lists);
 }
 
 /* True: go on. */
@@ -210,6 +239,43 @@ confirm(const struct orders *o)
 
 static void done_cb(void *arg, const char *error);
 
+static void
+finish(struct target *t, const char *error)
+{
+	struct orders *o = t->orders;
+	char text[TEXT_CELL_MAX];
+
+	t->done = true;
+	o->n_left--;
+	if (error == NULL && o->verb == CONTROL_CUT)
+		snprintf(t->after, sizeof(t->after), ": segment %u begins",
+		    (unsigned)t->segment);
+	if (error == NULL) {
+		printf("%s %s%s\n", o->done, t->label, t->after);
+		fflush(stdout);
+	} else {
+		plain_printf(stderr, "%s: %s: %s\n",
+		    o->run.program->flags.speaker, t->label,
+		    text_cell_plain(error, text));
+		o->run.status = COMMAND_FAILED;
+	}
+}
+
+/*
+ * Times the commands that the collector has not answered.  A single one may
+ * take as long as its producers do.
+ */
+static void
+arm(struct orders *o, struct control_peer *p)
+{
+	size_t i;
+
+	loop_timer_clear(p->late);
+	for (i = 0; p->is->name != NULL && i < o->n_given; i++)
+		if (o->targets[i].peer == p && !o->targets[i].done)
+			loop_timer_set(p->late, p->is->timeout_ms, 0);
+}
+
 /* Gives commands while fewer than ORDERS_AT_ONCE are unanswered. */
 static void
 give_some(struct orders *o)
@@ -224,41 +290,48 @@ give_some(struct orders *o)
 	while (o->n_given < o->n &&
 	    o->n_given - (o->n - o->n_left) < ORDERS_AT_ONCE) {
 		t = &o->targets[o->n_given++];
+		if (t->peer->control == NULL) {
+			finish(t, OVERDUE);
+			continue;
+		}
 		order.id = t->id;
 		order.segment = &t->segment;
-		control_command(o->run.control, &order, done_cb, t);
+		control_command(t->peer->control, &order, done_cb, t);
+		arm(o, t->peer);
 	}
+	if (o->n_left == 0)
+		loop_stop(o->run.loop);
 }
 
 static void
 done_cb(void *arg, const char *error)
 {
 	struct target *t = arg;
-	struct orders *o = t->orders;
-	char text[TEXT_CELL_MAX];
 
-	if (error == NULL && o->verb == CONTROL_CUT)
-		snprintf(t->after, sizeof(t->after), ": segment %u begins",
-		    (unsigned)t->segment);
-	if (error == NULL) {
-		printf("%s %s%s\n", o->done, t->label, t->after);
-		fflush(stdout);
-	} else {
-		plain_printf(stderr, "%s: %s: %s\n",
-		    o->run.program->flags.speaker, t->label,
-		    text_cell_plain(error, text));
-		o->run.status = COMMAND_FAILED;
-	}
-	if (--o->n_left == 0)
-		loop_stop(o->run.loop);
-	else
-		give_some(o);
+	finish(t, error);
+	arm(t->orders, t->peer);
+	give_some(t->orders);
+}
+
+static void
+overdue(struct control_peer *p)
+{
+	struct orders *o = p->ask->arg;
+	size_t i;
+
+	control_free(p->control);
+	p->control = NULL;
+	for (i = 0; i < o->n_given; i++)
+		if (o->targets[i].peer == p && !o->targets[i].done)
+			finish(&o->targets[i], OVERDUE);
+	give_some(o);
 }
 
 static void
 give_orders(struct orders *o)
 {
 	o->n_left = o->n;
+	o->run.overdue = overdue;
 	give_some(o);
 	loop_run(o->run.loop);
 }
@@ -274,12 +347,12 @@ run(struct orders *o)
 	if (r->line.n_words > 0 && r->all)
 		return control_ask_refuse(r, "--all and the names of sessions "
 		    "exclude each other");
-	if (control_ask_sessions(r) != COMMAND_OK)
-		return r->status;
-	if (o->n == 0) {
+	if (control_ask_sessions(r))
+		find_targets(o);
+	if (o->n == 0 && r->status == COMMAND_OK)
 		printf("no session is there to be %s\n", o->done);
-		return COMMAND_OK;
-	}
+	if (o->n == 0)
+		return r->status;
 	if (r->all && !r->yes && !confirm(o))
 		return COMMAND_FAILED;
 	give_orders(o);
@@ -310,7 +383,6 @@ stop_main(int argc, char **argv)
 		.foreign_advice = TRACED "interrupt the program that started "
 		    "the session (kill -INT), or attach to it under its key "
 		    "(tributary record --attach)",
-		.listed = listed,
 	};
 
 	return orders_main(&program, CONTROL_STOP, "stopped", argc, argv);
@@ -323,7 +395,6 @@ flush_main(int argc, char **argv)
 		.flags = COMMAND("flush", flush_flags, flush_help),
 		.foreign_advice = TRACED "say flush_period_ms in the config "
 		    "of the session instead",
-		.listed = listed,
 	};
 
 	return orders_main(&program, CONTROL_FLUSH, "flushed", argc, argv);
@@ -336,7 +407,6 @@ start_main(int argc, char **argv)
 		.flags = COMMAND("start", start_flags, start_help),
 		.foreign_advice = TRACED "the program that set up the session "
 		    "starts it, or a trigger in its config",
-		.listed = listed,
 	};
 
 	return orders_main(&program, CONTROL_START, "started", argc, argv);
@@ -349,7 +419,6 @@ rotate_main(int argc, char **argv)
 		.flags = COMMAND("rotate", rotate_flags, rotate_help),
 		.foreign_advice = TRACED "end the session and start another, "
 		    "or record with tributaryd",
-		.listed = listed,
 	};
 
 	return orders_main(&program, CONTROL_CUT, "rotated", argc, argv);

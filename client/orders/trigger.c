@@ -1,15 +1,18 @@
 #include "client/orders/trigger.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "client/command/collectors.h"
 #include "client/command/command_line.h"
 #include "client/library/trigger_call.h"
+#include "protos/plain_text.h"
+#include "transport/base/human_numbers.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
 #define ERROR_BYTES 2048
-#define ADDRESS_BYTES 1024
 
 static const char help[] =
     "Usage: tributary trigger [FLAG...] NAME...\n"
@@ -17,8 +20,10 @@ static const char help[] =
     "Activates triggers of tracing sessions by their names: sessions whose\n"
     "trigger_config has one of them start, stop or save a snapshot. Every peer that\n"
     "may send data to the collector may do this.\n"
+    "With --fleet, at the producer sockets of all (`producers` in FILE).\n"
     "\n"
     "  -q, --quiet       print errors only\n"
+    COMMAND_FLEET_HELP
     "      --connect ADDR  the collector's producer socket, or a relay's; default:\n"
     "                    $PERFETTO_PRODUCER_SOCK_NAME, else\n"
     "                    /run/perfetto/traced-producer.sock, else\n"
@@ -29,18 +34,29 @@ static const char help[] =
     "Exit status: 0 when the collector took the triggers, whether or not a session\n"
     "waits for them, which it does not say; 1 when it did not take them.\n";
 
-struct outcome {
-	struct loop *loop;
-	int status;
-};
-
 struct trigger_args {
 	struct command_line line; /* its words: the triggers */
 	bool quiet;
 };
 
+/* The triggers on their way to all collectors. */
+struct activation {
+	const struct command_line *line;
+	struct loop *loop;
+	size_t n_left; /* have not answered yet */
+	size_t n_took;
+	int status;
+};
+
+/* To one of them. */
+struct way {
+	struct activation *all;
+	const struct collector *to;
+	struct trigger_call *call;
+};
+
 static const struct flag flags[] = {
-	COMMAND_FLAGS(offsetof(struct trigger_args, line)),
+	COMMAND_FLEET_FLAGS(offsetof(struct trigger_args, line)),
 	{ "quiet", FLAG_BOOL, .letter = 'q',
 	    .at = offsetof(struct trigger_args, quiet) },
 	{ .name = NULL },
@@ -51,19 +67,34 @@ static const struct flags command = COMMAND("trigger", flags, help);
 static void
 outcome_cb(void *arg, const char *why)
 {
-	struct outcome *o = arg;
+	struct way *w = arg;
+	struct activation *a = w->all;
 
-	o->status = why == NULL ? COMMAND_OK : flags_refuse(&command, why);
-	loop_stop(o->loop);
+	if (why == NULL) {
+		a->n_took++;
+	} else if (w->to->name == NULL) {
+		a->status = flags_refuse(&command, why);
+	} else {
+		plain_printf(stderr, "tributary trigger: %s: %s\n",
+		    w->to->name, why);
+		if (!a->line->allow_missing)
+			a->status = COMMAND_FAILED;
+	}
+	if (--a->n_left == 0)
+		loop_stop(a->loop);
 }
 
 static void
-say_taken(const char *const *names, size_t n)
+say_taken(const char *const *names, size_t n, bool fleet, size_t n_took)
 {
 	char text[256];
 	size_t i;
 
-	fprintf(stderr, "tributary trigger: the collector took");
+	if (!fleet)
+		fprintf(stderr, "tributary trigger: the collector took");
+	else
+		fprintf(stderr, "tributary trigger: %zu collector%s took",
+		    n_took, human_s(n_took));
 	for (i = 0; i < n; i++)
 		fprintf(stderr, "%s \"%s\"", i == 0 ? "" : i + 1 < n ? "," :
 		    " and", log_escape(text, sizeof(text), names[i],
@@ -71,42 +102,82 @@ say_taken(const char *const *names, size_t n)
 	fprintf(stderr, "\n");
 }
 
-/* The variable holds the list that a collector listens on. */
-static const char *
-first_of(char out[ADDRESS_BYTES], const char *list)
+static void
+activate(struct activation *a, const struct collectors *c, struct way *ways)
 {
-	snprintf(out, ADDRESS_BYTES, "%.*s", (int)strcspn(list, ","), list);
-	return out;
+	char err[ERROR_BYTES];
+	size_t i;
+
+	a->n_left = c->n;
+	for (i = 0; i < c->n; i++) {
+		ways[i].all = a;
+		ways[i].to = &c->list[i];
+		ways[i].call = trigger_call_new(a->loop,
+		    &(struct trigger_call_setup){
+			.addr = &c->list[i].producer.addr,
+			.how = &c->list[i].producer.how,
+			.names = a->line->words,
+			.n = a->line->n_words,
+			.producer = c->list[i].name == NULL ? NULL :
+			    TRIGGER_CALL_FLEET TRIGGER_CALL_PRODUCER,
+			.timeout_ms = c->list[i].name == NULL ? 0 :
+			    c->list[i].timeout_ms,
+			.fn = outcome_cb, .arg = &ways[i] }, err, sizeof(err));
+		if (ways[i].call == NULL)
+			outcome_cb(&ways[i], err);
+	}
+	if (a->n_left > 0)
+		loop_run(a->loop);
+	for (i = 0; i < c->n; i++)
+		trigger_call_free(ways[i].call);
+	if (a->n_took == 0)
+		a->status = COMMAND_FAILED;
+}
+
+static int
+run(const struct command_line *line, const struct collectors *c, bool quiet)
+{
+	struct activation a = { .line = line, .loop = loop_new() };
+	struct way *ways = calloc(c->n, sizeof(*ways));
+
+	if (a.loop == NULL || ways == NULL)
+		a.status = flags_refuse(&command, "out of memory");
+	else
+		activate(&a, c, ways);
+	free(ways);
+	if (a.loop != NULL)
+		loop_free(a.loop);
+	if (a.n_took > 0 && !quiet)
+		say_taken(line->words, line->n_words,
+		    c->list[0].name != NULL, a.n_took);
+	return a.status;
+}
+
+static int
+activate_line(const struct command_line *line, bool quiet)
+{
+	struct collectors c;
+	char err[ERROR_BYTES];
+	int status;
+
+	if (collectors_of_line(&c, line, err, sizeof(err)) != 0 ||
+	    collectors_want_producers(&c, err, sizeof(err)) != 0)
+		status = flags_refuse(&command, err);
+	else
+		status = run(line, &c, quiet);
+	collectors_done(&c);
+	return status;
 }
 
 int
 trigger_activate(const char *connect, const struct dial_options *how,
     const char *const *names, size_t n, bool quiet)
 {
-	struct outcome o = { .status = COMMAND_FAILED };
-	struct trigger_call *call;
-	char err[ERROR_BYTES], first[ADDRESS_BYTES];
-	struct addr addr;
+	struct command_line line = { .connect = connect, .how = *how,
+		.words = names, .n_words = n };
 
-	if (connect == NULL)
-		connect = first_of(first, addr_default_producer());
-	if (addr_parse(&addr, connect, err, sizeof(err)) < 0 ||
-	    dial_flags_check(how, &addr, err, sizeof(err)) < 0)
-		return flags_refuse(&command, err);
-	if ((o.loop = loop_new()) == NULL)
-		return flags_refuse(&command, "out of memory");
-	call = trigger_call_new(o.loop, &(struct trigger_call_setup){
-	    .addr = &addr, .how = how, .names = names, .n = n,
-	    .fn = outcome_cb, .arg = &o }, err, sizeof(err));
-	if (call == NULL)
-		flags_refuse(&command, err);
-	else
-		loop_run(o.loop);
-	trigger_call_free(call);
-	loop_free(o.loop);
-	if (o.status == COMMAND_OK && !quiet)
-		say_taken(names, n);
-	return o.status;
+	line.how.service = "producer";
+	return activate_line(&line, quiet);
 }
 
 int
@@ -125,6 +196,5 @@ trigger_main(int argc, char **argv)
 		if (a.line.words[i][0] == '\0')
 			return flags_refuse(&command, "the name of a trigger "
 			    "is empty");
-	return trigger_activate(a.line.connect, &a.line.how, a.line.words,
-	    a.line.n_words, a.quiet);
+	return activate_line(&a.line, a.quiet);
 }

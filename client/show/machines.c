@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/command/control_ask.h"
@@ -19,6 +20,7 @@ static const char help[] =
     "\n"
     "  -l, --long        all information about each\n"
     "      --json        the same, for programs\n"
+    COMMAND_FLEET_HELP
     COMMAND_CONSUMER_HELP
     "\n"
     "LOST counts packets that were lost on the way; WAITS THERE is data that a relay\n"
@@ -29,7 +31,7 @@ static const char help[] =
     "the names.\n";
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	COMMAND_FLEET_FLAGS(offsetof(struct control_ask, line)),
 	COMMAND_FLAG_LONG(offsetof(struct control_ask, form)),
 	COMMAND_FLAG_JSON(offsetof(struct control_ask, form)),
 	{ .name = NULL },
@@ -57,26 +59,41 @@ complain_about_names(const struct command_line *line)
 }
 
 static void
-answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
-    const char *why)
+print(struct control_ask *r)
 {
-	struct control_ask *r = arg;
+	struct machines_list *lists = calloc(r->n_replies, sizeof(*lists));
+	size_t i, n = 0;
 
-	if (!control_ask_answered(r, reply != NULL, why))
-		return;
-	if (machines_print(stdout, reply, r->line.words, r->line.n_words,
-	    r->form) == 0 && r->line.n_words > 0) {
+	for (i = 0; lists != NULL && i < r->collectors.n; i++)
+		if (r->peers[i].reply != NULL)
+			lists[n++] = (struct machines_list){
+				r->peers[i].is->name,
+				(Tributary__QueryMachinesReply *)
+				    r->peers[i].reply };
+	if (lists == NULL) {
+		r->status = control_ask_refuse(r, "out of memory");
+	} else if (machines_print(stdout, lists, n, &(struct machines_words){
+	    r->line.words, r->line.n_words }, r->form) == 0 &&
+	    r->line.n_words > 0) {
 		complain_about_names(&r->line);
-		return;
+		r->status = COMMAND_FAILED;
+	} else if (fflush(stdout) != 0) {
+		r->status = control_ask_refuse(r, strerror(errno));
 	}
-	r->status = fflush(stdout) == 0 ? COMMAND_OK :
-	    control_ask_refuse(r, strerror(errno));
+	free(lists);
 }
 
 static void
-query(struct control_ask *r)
+answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
+    const char *why)
 {
-	control_query_machines(r->control, answer_cb, r);
+	control_ask_answer(arg, reply == NULL ? NULL : &reply->base, why);
+}
+
+static void
+query(struct control_peer *p)
+{
+	control_query_machines(p->control, answer_cb, p);
 }
 
 int
@@ -87,7 +104,8 @@ machines_main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	status = control_ask(&r, query);
+	if (control_ask(&r, query))
+		print(&r);
 	control_ask_done(&r);
-	return status;
+	return r.status;
 }

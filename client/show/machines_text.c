@@ -24,14 +24,14 @@ typedef Tributary__QueryMachinesReply machines_reply;
 #define TEXT_MAX 64
 
 static bool
-is_asked_for(const machine_state *m, const char *const *names, size_t n)
+is_asked_for(const machine_state *m, const struct machines_words *w)
 {
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		if (machine_word_means(names[i], m->id, m->name))
+	for (i = 0; i < w->n; i++)
+		if (machine_word_means(w->words[i], m->id, m->name))
 			return true;
-	return n == 0;
+	return w->n == 0;
 }
 
 static const char *
@@ -151,33 +151,64 @@ print_line(FILE *out, const machine_state *m, uint64_t now, int name_width,
 	    distance(clock, m->clock_offset_ns));
 }
 
-static size_t
-print_table(FILE *out, const machines_reply *r, const char *const *names,
-    size_t n)
+/* Columns of the cells that are as wide as their text. */
+struct widths {
+	int collector; /* 0: there is no such column */
+	int name;
+	int address;
+};
+
+static void
+widen(struct widths *w, const struct machines_list *l,
+    const machine_state *m)
 {
 	char text[TEXT_CELL_MAX];
-	int name_width = 4, address_width = 7, w;
-	size_t i, printed = 0;
 
-	for (i = 0; i < r->n_machines; i++) {
-		if (!is_asked_for(r->machines[i], names, n))
-			continue;
-		printed++;
-		w = text_width(name_of(r->machines[i], text));
-		name_width = w > name_width ? w : name_width;
-		w = text_width(text_cell_plain(r->machines[i]->address, text));
-		address_width = w > address_width ? w : address_width;
+	if (l->collector != NULL)
+		w->collector = text_cell_widen(w->collector, l->collector);
+	w->name = text_cell_widen(w->name, name_of(m, text));
+	w->address = text_cell_widen(w->address,
+	    text_cell_plain(m->address, text));
+}
+
+static size_t
+print_table(FILE *out, const struct machines_list *lists, size_t n,
+    const struct machines_words *words)
+{
+	struct widths w = { n > 0 && lists[0].collector != NULL ?
+	    text_width("COLLECTOR") : 0, 4, 7 };
+	const machines_reply *r;
+	size_t i, j, printed = 0;
+
+	for (i = 0; i < n; i++) {
+		r = lists[i].reply;
+		for (j = 0; j < r->n_machines; j++) {
+			if (!is_asked_for(r->machines[j], words))
+				continue;
+			printed++;
+			widen(&w, &lists[i], r->machines[j]);
+		}
 	}
 	if (printed == 0)
 		return 0;
+	if (w.collector > 0)
+		text_cell_put(out, "COLLECTOR", w.collector);
 	fprintf(out, "%-*s  %-10s  %-9s  %-*s  %-12s  %9s  %7s  %10s  %10s  "
-	    "%8s  %s\n", name_width, "NAME", "ID", "STATE", address_width,
+	    "%8s  %s\n", w.name, "NAME", "ID", "STATE", w.address,
 	    "ADDRESS", "SINCE", "PRODUCERS", "SOURCES", "DATA", "WAITS THERE",
 	    "LOST", "CLOCK");
-	for (i = 0; i < r->n_machines; i++)
-		if (is_asked_for(r->machines[i], names, n))
-			print_line(out, r->machines[i], r->now_ns, name_width,
-			    address_width);
+	for (i = 0; i < n; i++) {
+		r = lists[i].reply;
+		for (j = 0; j < r->n_machines; j++) {
+			if (!is_asked_for(r->machines[j], words))
+				continue;
+			if (w.collector > 0)
+				text_cell_put(out, lists[i].collector,
+				    w.collector);
+			print_line(out, r->machines[j], r->now_ns, w.name,
+			    w.address);
+		}
+	}
 	return printed;
 }
 
@@ -277,12 +308,14 @@ print_word(FILE *out, const char *what, const char *word)
 }
 
 static void
-print_block(FILE *out, const machine_state *m, uint64_t now)
+print_block(FILE *out, const char *collector, const machine_state *m,
+    uint64_t now)
 {
 	char name[TEXT_CELL_MAX], time[HUMAN_TEXT_MAX];
 	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
 	fprintf(out, "%s\n", name_of(m, name));
+	print_word(out, "collector", collector);
 	fprintf(out, "  id             %" PRIu32 "\n", m->id);
 	if (m->id == 0)
 		print_word(out, "own name", m->name);
@@ -382,9 +415,11 @@ json_losses(struct json_out *j, const machine_state *m)
 }
 
 static void
-json_machine(struct json_out *j, const machine_state *m)
+json_machine(struct json_out *j, const char *collector,
+    const machine_state *m)
 {
 	json_object(j, NULL);
+	json_string(j, "collector", collector);
 	json_uint(j, "id", m->id);
 	json_string(j, "name", m->id == 0 ? MACHINE_WORD_HOST : m->name);
 	json_string(j, "state", machine_state_text(m));
@@ -415,24 +450,30 @@ json_machine(struct json_out *j, const machine_state *m)
 }
 
 size_t
-machines_print(FILE *out, const machines_reply *r, const char *const *names,
-    size_t n, enum list_form form)
+machines_print(FILE *out, const struct machines_list *lists, size_t n,
+    const struct machines_words *words, enum list_form form)
 {
 	struct json_out j = { .out = out, .row = "\n  " };
-	size_t i, printed = 0;
+	const machines_reply *r;
+	size_t i, k, printed = 0;
 
 	if (form == LIST_TABLE)
-		return print_table(out, r, names, n);
+		return print_table(out, lists, n, words);
 	if (form == LIST_JSON)
 		json_array(&j, NULL);
-	for (i = 0; i < r->n_machines; i++) {
-		if (!is_asked_for(r->machines[i], names, n))
-			continue;
-		if (form == LIST_JSON)
-			json_machine(&j, r->machines[i]);
-		else
-			print_block(out, r->machines[i], r->now_ns);
-		printed++;
+	for (i = 0; i < n; i++) {
+		r = lists[i].reply;
+		for (k = 0; k < r->n_machines; k++) {
+			if (!is_asked_for(r->machines[k], words))
+				continue;
+			if (form == LIST_JSON)
+				json_machine(&j, lists[i].collector,
+				    r->machines[k]);
+			else
+				print_block(out, lists[i].collector,
+				    r->machines[k], r->now_ns);
+			printed++;
+		}
 	}
 	if (form == LIST_JSON) {
 		json_array_end(&j);

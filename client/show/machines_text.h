@@ -12,12 +12,24 @@
 struct Tributary__MachineState;
 struct Tributary__QueryMachinesReply;
 
+/* Names or patterns; "host" is a collector's own machine.  n 0: all. */
+struct machines_words {
+	const char *const *words;
+	size_t n;
+};
+
+/* Machines of one collector. */
+struct machines_list {
+	const char *collector; /* NULL: the only one */
+	const struct Tributary__QueryMachinesReply *reply;
+};
+
 /*
- * Prints the machines of the reply that fit one of the n names (patterns;
- * "host" is the collector's own); n 0: all.  Returns how many were printed.
+ * Prints the machines that fit one of the words.  Returns how many were
+ * printed.
  */
-size_t machines_print(FILE *out, const struct Tributary__QueryMachinesReply *r,
-    const char *const *names, size_t n, enum list_form form);
+size_t machines_print(FILE *out, const struct machines_list *lists, size_t n,
+    const struct machines_words *words, enum list_form form);
 
 /* "cut off", for people and programs alike; static, "unknown" for a new one. */
 const char *machine_state_text(const struct Tributary__MachineState *m);

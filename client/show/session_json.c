@@ -80,11 +80,13 @@ json_sources(struct json_out *j, const session_state *s)
 }
 
 void
-session_json(struct json_out *j, const char *key, const session_state *s)
+session_json(struct json_out *j, const char *key, const char *collector,
+    const session_state *s)
 {
 	size_t i;
 
 	json_object(j, key);
+	json_string(j, "collector", collector);
 	json_uint(j, "id", s->id);
 	json_string(j, "name", s->unique_session_name);
 	json_string(j, "state", session_state_text(s));

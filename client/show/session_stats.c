@@ -31,31 +31,35 @@ static const char help[] =
     "session.\n";
 
 static void
-listed(struct control_ask *r, const Tributary__QuerySessionsReply *reply)
+print(struct control_ask *r)
 {
 	struct json_out j = { .out = stdout, .row = "\n" };
-	const Tributary__SessionState **picked;
-	int n = control_ask_pick(r, reply, false, &picked), i;
+	struct control_sessions_list *l = control_ask_pick(r, false);
+	size_t i;
 
-	if (n < 0)
+	if (l == NULL) {
+		r->status = COMMAND_FAILED;
 		return;
+	}
 	if (r->form == LIST_JSON)
 		json_array(&j, NULL);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < l->n; i++) {
 		if (r->form == LIST_JSON) {
-			session_stats_json(&j, picked[i], reply->now_ns);
+			session_stats_json(&j, l->sessions[i],
+			    l->reply->now_ns);
 		} else {
 			printf(i == 0 ? "" : "\n");
-			session_stats_print(stdout, picked[i], reply->now_ns);
+			session_stats_print(stdout, l->sessions[i],
+			    l->reply->now_ns);
 		}
 	}
 	if (r->form == LIST_JSON) {
 		json_array_end(&j);
 		putchar('\n');
 	}
-	free(picked);
-	r->status = fflush(stdout) == 0 ? COMMAND_OK :
-	    control_ask_refuse(r, strerror(errno));
+	control_ask_lists_free(r, l);
+	if (fflush(stdout) != 0)
+		r->status = control_ask_refuse(r, strerror(errno));
 }
 
 static const struct control_program program = {
@@ -65,7 +69,6 @@ static const struct control_program program = {
 	    "writes the statistics into each trace, where tributary inspect "
 	    "reads them",
 	.with_stats = true,
-	.listed = listed,
 };
 
 int
@@ -77,10 +80,10 @@ stats_main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (r.line.n_words == 0)
-		status = control_ask_refuse(&r, "which session? Say an id or a "
-		    "name, as tributary sessions lists them");
-	else
-		status = control_ask_sessions(&r);
+		r.status = control_ask_refuse(&r, "which session? Say an id "
+		    "or a name, as tributary sessions lists them");
+	else if (control_ask_sessions(&r))
+		print(&r);
 	control_ask_done(&r);
-	return status;
+	return r.status;
 }

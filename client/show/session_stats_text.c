@@ -304,7 +304,7 @@ session_stats_json(struct json_out *j, const session_state *s, uint64_t now_ns)
 	size_t i;
 
 	json_object(j, NULL);
-	session_json(j, "session", s);
+	session_json(j, "session", NULL, s);
 	json_uint(j, "recorded_ms", recorded_ms(s, now_ns));
 	if (s->stats != NULL) {
 		json_array(j, "buffers");

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/command/ask_once.h"
@@ -14,7 +13,7 @@
 #include "protos/service_state.pb-c.h"
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	COMMAND_FLEET_FLAGS(offsetof(struct control_ask, line)),
 	COMMAND_FLAG_LONG(offsetof(struct control_ask, form)),
 	COMMAND_FLAG_JSON(offsetof(struct control_ask, form)),
 	{ .name = NULL },
@@ -24,10 +23,12 @@ static const char help[] =
     "Usage: tributary sessions [--long | --json] [ID|NAME...]\n"
     "\n"
     "Lists the tracing sessions of a collector: your own, and to an admin\n"
-    "those of all owners. With ids, names or patterns (\"robot-*\"), only those.\n"
+    "those of all owners. With ids, names or patterns (\"robot-*\"), only those;\n"
+    "of several collectors, c1/7 is session 7 of c1.\n"
     "\n"
     "  -l, --long        all information about each\n"
     "      --json        the same, for programs\n"
+    COMMAND_FLEET_HELP
     COMMAND_CONSUMER_HELP
     "\n"
     "AGE is since it was set up, LEFT until its planned end. FILL is the unread part\n"
@@ -38,24 +39,22 @@ static const char help[] =
     "session.\n";
 
 static void
-listed(struct control_ask *r, const Tributary__QuerySessionsReply *reply)
+print(struct control_ask *r)
 {
-	const Tributary__SessionState **picked;
-	int n = control_ask_pick(r, reply, true, &picked);
+	struct control_sessions_list *lists = control_ask_pick(r, true);
 
-	if (n < 0) {
+	if (lists == NULL) {
 		r->status = COMMAND_FAILED;
 		return;
 	}
-	sessions_print(stdout, reply, picked, (size_t)n, r->form);
-	free(picked);
-	r->status = fflush(stdout) == 0 ? COMMAND_OK :
-	    control_ask_refuse(r, strerror(errno));
+	sessions_print(stdout, lists, r->n_replies, r->form);
+	control_ask_lists_free(r, lists);
+	if (fflush(stdout) != 0)
+		r->status = control_ask_refuse(r, strerror(errno));
 }
 
 static const struct control_program program = {
 	.flags = COMMAND("sessions", flags, help),
-	.listed = listed,
 };
 
 /* ---- Perfetto's service, which tells less ---- */
@@ -89,8 +88,10 @@ state_cb(void *arg, const uint8_t *data, size_t len)
 	}
 	fprintf(stderr, "tributary sessions: the collector is not a tributaryd "
 	    "that tells of its sessions: this is all that it says\n");
-	listed(f->run, reply);
-	tributary__query_sessions_reply__free_unpacked(reply, NULL);
+	f->run->peers[0].reply = &reply->base; /* freed by control_ask_done() */
+	f->run->n_replies = 1;
+	f->run->status = COMMAND_OK;
+	print(f->run);
 	ask_once_end(f->ask, f->run->status);
 }
 
@@ -120,9 +121,10 @@ sessions_main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	status = control_ask_sessions(&r);
-	if (r.foreign)
-		status = ask_foreign(&r);
+	if (control_ask_sessions(&r))
+		print(&r);
+	else if (r.peers[0].foreign && r.peers[0].is->name == NULL)
+		r.status = ask_foreign(&r);
 	control_ask_done(&r);
-	return status;
+	return r.status;
 }

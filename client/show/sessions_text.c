@@ -177,6 +177,7 @@ file_text(const session_state *s, char out[TEXT_CELL_MAX])
 }
 
 enum column {
+	COL_COLLECTOR, /* where there may be several */
 	COL_ID,
 	COL_NAME,
 	COL_STATE,
@@ -194,15 +195,19 @@ enum column {
 };
 
 static const char *const heads[N_COLUMNS] = {
-	"ID", "NAME", "STATE", "OWNER", "AGE", "LEFT", "BUFFERS", "FILL",
+	"COLLECTOR", "ID", "NAME", "STATE", "OWNER", "AGE", "LEFT", "BUFFERS", "FILL",
 	"LOST", "MACHINES", "PRODUCERS", "SIZE", "FILE",
 };
 
 static const char *
-column_text(const session_state *s, uint64_t now, enum column c,
+column_text(const struct control_sessions_list *l, size_t i, enum column c,
     char out[TEXT_CELL_MAX])
 {
+	const session_state *s = l->sessions[i];
+
 	switch (c) {
+	case COL_COLLECTOR:
+		return l->collector;
 	case COL_ID:
 		snprintf(out, TEXT_CELL_MAX, "%" PRIu64, s->id);
 		return out;
@@ -214,7 +219,7 @@ column_text(const session_state *s, uint64_t now, enum column c,
 		return text_cell_plain(s->owner, out);
 	case COL_AGE:
 		return time_text_ago(out, s->created_ns != 0 ? s->created_ns :
-		    s->started_ns, now);
+		    s->started_ns, l->reply->now_ns);
 	case COL_LEFT:
 		return left_text(s, out);
 	case COL_BUFFERS:
@@ -253,46 +258,59 @@ print_overload(FILE *out, const Tributary__OverloadState *o)
 	    o->text, strlen(o->text)));
 }
 
-/* "2 of 64 sessions; 96.0 MiB of 2.0 GiB for buffers" */
+/* "The collector has 2 of at most 64 sessions, and ..." */
 static void
-print_totals(FILE *out, const sessions_reply *r)
+print_totals(FILE *out, const struct control_sessions_list *l)
 {
 	char used[HUMAN_TEXT_MAX], most[HUMAN_TEXT_MAX];
+	const sessions_reply *r = l->reply;
 
 	if (!r->has_all_sessions)
 		return;
-	fprintf(out, "The collector has %" PRIu32 " of at most %" PRIu32
-	    " session%s, and %s of %s of buffers in use.\n", r->all_sessions,
-	    r->max_sessions, human_s(r->max_sessions),
+	fprintf(out, "%s has %" PRIu32 " of at most %" PRIu32
+	    " session%s, and %s of %s of buffers in use.\n",
+	    l->collector != NULL ? l->collector : "The collector",
+	    r->all_sessions, r->max_sessions, human_s(r->max_sessions),
 	    human_bytes(used, r->buffer_bytes),
 	    human_bytes(most, r->max_buffer_bytes));
 	print_overload(out, r->overload);
 }
 
 static void
-print_table(FILE *out, const sessions_reply *r,
-    const session_state *const *sessions, size_t n)
+print_heads(FILE *out, const int *widths, int first)
 {
-	int widths[N_COLUMNS], c;
-	char text[TEXT_CELL_MAX];
-	size_t i;
+	int c;
 
-	for (c = 0; c < N_COLUMNS; c++) {
-		widths[c] = text_width(heads[c]);
-		for (i = 0; i < n; i++)
-			widths[c] = text_cell_widen(widths[c], column_text(
-			    sessions[i], r->now_ns, (enum column)c, text));
-	}
-	for (c = 0; c < N_COLUMNS - 1; c++)
+	for (c = first; c < N_COLUMNS - 1; c++)
 		text_cell_put(out, heads[c], widths[c]);
 	fprintf(out, "%s\n", heads[N_COLUMNS - 1]);
-	for (i = 0; i < n; i++) {
-		for (c = 0; c < N_COLUMNS - 1; c++)
-			text_cell_put(out, column_text(sessions[i], r->now_ns,
-			    (enum column)c, text), widths[c]);
-		fprintf(out, "%s\n", column_text(sessions[i], r->now_ns,
-		    N_COLUMNS - 1, text));
+}
+
+static void
+print_table(FILE *out, const struct control_sessions_list *lists, size_t n)
+{
+	int widths[N_COLUMNS], c, first;
+	char text[TEXT_CELL_MAX];
+	size_t i, k;
+
+	first = lists[0].collector != NULL ? COL_COLLECTOR : COL_ID;
+	for (c = first; c < N_COLUMNS; c++) {
+		widths[c] = text_width(heads[c]);
+		for (i = 0; i < n; i++)
+			for (k = 0; k < lists[i].n; k++)
+				widths[c] = text_cell_widen(widths[c],
+				    column_text(&lists[i], k, (enum column)c,
+				    text));
 	}
+	print_heads(out, widths, first);
+	for (i = 0; i < n; i++)
+		for (k = 0; k < lists[i].n; k++) {
+			for (c = first; c < N_COLUMNS - 1; c++)
+				text_cell_put(out, column_text(&lists[i], k,
+				    (enum column)c, text), widths[c]);
+			fprintf(out, "%s\n", column_text(&lists[i], k,
+			    N_COLUMNS - 1, text));
+		}
 }
 
 /* ---- everything, a block each ---- */
@@ -461,12 +479,15 @@ print_words(FILE *out, const session_state *s)
 }
 
 static void
-print_block(FILE *out, const session_state *s, uint64_t now)
+print_block(FILE *out, const char *collector, const session_state *s,
+    uint64_t now)
 {
 	char label[200];
 	size_t i;
 
 	fprintf(out, "%s\n", session_label(s, label, sizeof(label)));
+	if (collector != NULL)
+		fprintf(out, "  collector      %s\n", collector);
 	fprintf(out, "  state          %s\n", session_state_text(s));
 	print_who(out, s);
 	print_times(out, s, now);
@@ -481,43 +502,49 @@ print_block(FILE *out, const session_state *s, uint64_t now)
 /* ---- JSON ---- */
 
 static void
-print_json(FILE *out, const session_state *const *sessions, size_t n)
+print_json(FILE *out, const struct control_sessions_list *lists, size_t n)
 {
 	struct json_out j = { .out = out, .row = "\n  " };
-	size_t i;
+	size_t i, k;
 
 	json_array(&j, NULL);
 	for (i = 0; i < n; i++)
-		session_json(&j, NULL, sessions[i]);
+		for (k = 0; k < lists[i].n; k++)
+			session_json(&j, NULL, lists[i].collector,
+			    lists[i].sessions[k]);
 	json_array_end(&j);
 	fputc('\n', out);
 }
 
-void
-sessions_print(FILE *out, const sessions_reply *r,
-    const session_state *const *sessions, size_t n, enum list_form form)
+static bool
+are_empty(const struct control_sessions_list *lists, size_t n)
 {
 	size_t i;
 
-	switch (form) {
-	case LIST_TABLE:
-		if (n > 0)
-			print_table(out, r, sessions, n);
-		else
-			fprintf(out, "There is no session that you may "
-			    "see.\n");
-		print_totals(out, r);
-		return;
-	case LIST_LONG:
-		for (i = 0; i < n; i++)
-			print_block(out, sessions[i], r->now_ns);
-		if (n == 0)
-			fprintf(out, "There is no session that you may "
-			    "see.\n");
-		print_totals(out, r);
-		return;
-	case LIST_JSON:
-		print_json(out, sessions, n);
+	for (i = 0; i < n; i++)
+		if (lists[i].n > 0)
+			return false;
+	return true;
+}
+
+void
+sessions_print(FILE *out, const struct control_sessions_list *lists, size_t n,
+    enum list_form form)
+{
+	size_t i, k;
+
+	if (form == LIST_JSON) {
+		print_json(out, lists, n);
 		return;
 	}
+	if (are_empty(lists, n))
+		fprintf(out, "There is no session that you may see.\n");
+	else if (form == LIST_TABLE)
+		print_table(out, lists, n);
+	for (i = 0; form == LIST_LONG && i < n; i++)
+		for (k = 0; k < lists[i].n; k++)
+			print_block(out, lists[i].collector,
+			    lists[i].sessions[k], lists[i].reply->now_ns);
+	for (i = 0; i < n; i++)
+		print_totals(out, &lists[i]);
 }

@@ -10,16 +10,14 @@
 
 #include "client/command/control_ask.h"
 
-struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
 
 /*
- * Prints these n sessions of the reply, in this order.  A field that the reply
+ * Prints the sessions of n collectors, in this order.  A field that a reply
  * leaves out is not known and shown as "-", or not at all.
  */
-void sessions_print(FILE *out, const struct Tributary__QuerySessionsReply *r,
-    const struct Tributary__SessionState *const *sessions, size_t n,
-    enum list_form form);
+void sessions_print(FILE *out, const struct control_sessions_list *lists,
+    size_t n, enum list_form form);
 
 /* "session 7 (robots)", for messages; returns out. */
 const char *session_label(const struct Tributary__SessionState *s, char *out,

@@ -111,7 +111,7 @@ _tributary_value()
 	case $1 in
 	--config | -c | --out | --output | -o | --socket | \
 	    --https-cert | --https-key | --client-ca | --client-crl | --token-file | \
-	    --health-ca)
+	    --health-ca | --fleet)
 		_tributary_files -f "$2" ;;
 	--archive | --tls-dir | --trace-dir | --spool-dir | --state-dir)
 		_tributary_files -d "$2" ;;

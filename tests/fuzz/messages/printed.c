@@ -44,13 +44,15 @@ static void
 print_machines(const Tributary__QueryMachinesReply *r)
 {
 	static const char *const names[] = { "c?r*", "host" };
+	static const struct machines_words all = { NULL, 0 }, some = { names, 2 };
+	const struct machines_list lists[] = { { "c1", r }, { "c2", r } };
 	char *text = NULL;
 	size_t len, form;
 	FILE *out = begin(&text, &len);
 
 	for (form = LIST_TABLE; form <= LIST_JSON; form++) {
-		machines_print(out, r, NULL, 0, (enum list_form)form);
-		machines_print(out, r, names, 2, (enum list_form)form);
+		machines_print(out, lists, 1, &all, (enum list_form)form);
+		machines_print(out, lists, 2, &some, (enum list_form)form);
 	}
 	check(out, &text, &len);
 }
@@ -58,15 +60,16 @@ print_machines(const Tributary__QueryMachinesReply *r)
 static void
 print_sessions(const Tributary__QuerySessionsReply *r)
 {
-	const Tributary__SessionState *const *sessions =
-	    (const Tributary__SessionState *const *)r->sessions;
+	const Tributary__SessionState **sessions =
+	    (const Tributary__SessionState **)r->sessions;
+	const struct control_sessions_list list = { .collector = "c1",
+		.reply = r, .sessions = sessions, .n = r->n_sessions };
 	char *text = NULL;
 	size_t len, form, i;
 	FILE *out = begin(&text, &len);
 
 	for (form = LIST_TABLE; form <= LIST_JSON; form++)
-		sessions_print(out, r, sessions, r->n_sessions,
-		    (enum list_form)form);
+		sessions_print(out, &list, 1, (enum list_form)form);
 	for (i = 0; i < r->n_sessions; i++) {
 		session_stats_print(out, sessions[i], r->now_ns);
 		session_stats_json(&(struct json_out){ .out = out }, sessions[i],

@@ -22,6 +22,9 @@ static Tributary__LinkStatus status;
 static Tributary__LossCount loss;
 static Tributary__LossCount *losses[1];
 static Tributary__QueryMachinesReply reply;
+/* As a single collector's, or as those of two of a fleet. */
+static struct machines_list lists[2];
+static size_t n_lists;
 
 static char text[16384];
 
@@ -79,6 +82,8 @@ setup(void **state)
 	reply.n_machines = 3;
 	reply.machines = list;
 	reply.now_ns = NOW;
+	lists[0] = lists[1] = (struct machines_list){ NULL, &reply };
+	n_lists = 1;
 	return 0;
 }
 
@@ -89,7 +94,8 @@ print(enum list_form form, const char *const *names, size_t n)
 	size_t printed;
 
 	assert_non_null(f);
-	printed = machines_print(f, &reply, names, n, form);
+	printed = machines_print(f, lists, n_lists,
+	    &(struct machines_words){ names, n }, form);
 	fclose(f);
 	return printed;
 }
@@ -154,6 +160,23 @@ the_collectors_own_is_called_host(void **state)
 	assert_int_equal(print(LIST_TABLE, names, 1), 1);
 	assert_says("\nhost ");
 	assert_null(strstr(text, "car-7"));
+}
+
+static void
+machines_of_a_fleet_are_told_by_their_collectors(void **state)
+{
+	lists[0].collector = "c1";
+	lists[1].collector = "second";
+	n_lists = 2;
+	assert_int_equal(print(LIST_TABLE, NULL, 0), 6);
+	assert_memory_equal(text, "COLLECTOR  NAME ", 16);
+	assert_says("\nc1         host ");
+	assert_says("\nsecond     car-7");
+	print(LIST_LONG, NULL, 0);
+	assert_says("  collector      second\n");
+	print(LIST_JSON, NULL, 0);
+	assert_says("{\"collector\": \"c1\", \"id\": 0, \"name\": \"host\"");
+	assert_says("{\"collector\": \"second\", ");
 }
 
 static void
@@ -222,6 +245,7 @@ main(void)
 		T(the_table_has_a_line_for_each),
 		T(what_a_quota_did_is_said),
 		T(the_collectors_own_is_called_host),
+		T(machines_of_a_fleet_are_told_by_their_collectors),
 		T(patterns_choose),
 		T(a_block_says_everything),
 		T(nothing_in_a_name_reaches_the_terminal_raw),

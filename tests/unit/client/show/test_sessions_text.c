@@ -142,13 +142,25 @@ setup(void **state)
 	return 0;
 }
 
+/* The same reply from two collectors, of which the second has fewer. */
+static bool fleet;
+
 static void
 print(enum list_form form, size_t n)
 {
+	struct control_sessions_list lists[2];
 	FILE *f = fmemopen(text, sizeof(text), "w");
 
 	assert_non_null(f);
-	sessions_print(f, &reply, list, n, form);
+	lists[0] = (struct control_sessions_list){ .reply = &reply,
+		.sessions = list, .n = n };
+	lists[1] = (struct control_sessions_list){ .reply = &reply,
+		.sessions = list, .n = 1 };
+	if (fleet) {
+		lists[0].collector = "c1";
+		lists[1].collector = "second";
+	}
+	sessions_print(f, lists, fleet ? 2 : 1, form);
 	fclose(f);
 }
 
@@ -157,6 +169,24 @@ print(enum list_form form, size_t n)
 		if (strstr(text, what) == NULL)                               \
 			fail_msg("\"%s\" is not in\n%s", what, text);         \
 	} while (0)
+
+static void
+sessions_of_a_fleet_are_told_by_their_collectors(void **state)
+{
+	fleet = true;
+	print(LIST_TABLE, 2);
+	assert_memory_equal(text, "COLLECTOR  ID  NAME ", 20);
+	assert_says("\nc1         8   ");
+	assert_says("\nsecond     7   robots ");
+	assert_says("\nc1 has 3 of at most 64 sessions");
+	assert_says("\nsecond has 3 of at most 64 sessions");
+	print(LIST_LONG, 1);
+	assert_says("session 7 (robots)\n  collector      second\n");
+	print(LIST_JSON, 1);
+	assert_says("{\"collector\": \"c1\", \"id\": 7, ");
+	assert_says("{\"collector\": \"second\", \"id\": 7, ");
+	fleet = false;
+}
 
 static void
 the_table_has_a_line_for_each(void **state)
@@ -390,7 +420,8 @@ a_foreign_collectors_sessions_are_shown_as_far_as_it_tells(void **state)
 	one.buffer_size_kb = kb;
 	assert_non_null(r = perfetto_sessions(&st));
 	f = fmemopen(text, sizeof(text), "w");
-	sessions_print(f, r, (const session_state *const *)r->sessions, 1,
+	sessions_print(f, &(struct control_sessions_list){ .reply = r,
+	    .sessions = (const session_state **)r->sessions, .n = 1 }, 1,
 	    LIST_TABLE);
 	fclose(f);
 	assert_says("4   traced's  started  uid 1000  -    -     2, 33.0 MiB  "
@@ -419,6 +450,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
 		T(the_table_has_a_line_for_each),
+		T(sessions_of_a_fleet_are_told_by_their_collectors),
 		T(a_buffer_that_is_absurdly_full_is_shown),
 		T(many_machines_are_counted),
 		T(an_empty_list_says_so),
