@@ -40,7 +40,7 @@ struct relay_daemon {
 	int lock;
 	struct loop *loop;
 	struct outbox *outbox;
-	struct addr to;
+	struct addr *to; /* settings->n_to; NULL: none */
 	struct dial_options how;
 	struct uplink *uplink;
 	struct producers *producers;
@@ -224,14 +224,20 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 	struct uplink_setup setup = {
 		.loop = d->loop,
 		.settings = s,
-		.to = s->to != NULL ? &d->to : NULL,
+		.n_to = s->n_to,
 		.how = &d->how,
 		.outbox = d->outbox,
 	};
 
+	size_t i;
+
 	relay_settings_dial(s, &d->how);
-	if (s->to != NULL && addr_parse(&d->to, s->to, err, err_size) != 0)
-		return -1;
+	if (s->n_to > 0 && (d->to = calloc(s->n_to, sizeof(*d->to))) == NULL)
+		return FAILURE(err, err_size, "no memory");
+	for (i = 0; i < s->n_to; i++)
+		if (addr_parse(&d->to[i], s->to[i], err, err_size) != 0)
+			return -1;
+	setup.to = d->to;
 	d->uplink = uplink_new(&setup, err, err_size);
 	return d->uplink != NULL ? 0 : -1;
 }
@@ -400,6 +406,7 @@ relay_daemon_free(struct relay_daemon *d)
 	relay_listeners_free(d->doors);
 	producers_free(d->producers);
 	uplink_free(d->uplink);
+	free(d->to);
 	if (d->outbox != NULL)
 		outbox_close(d->outbox);
 	loop_timer_free(d->watchdog);

@@ -23,7 +23,11 @@ static const char help_text[] =
 "The collector\n"
 "  --to ADDR                 where it is: tls://host:port, ssh://[user@]host, a\n"
 "                            /path, host:port or vsock://cid:port.  Default:\n"
-"                            $PERFETTO_RELAY_SOCK_NAME\n"
+"                            $PERFETTO_RELAY_SOCK_NAME.  Several, with commas or\n"
+"                            as more flags: the machine's name chooses one, and\n"
+"                            the next where that is gone\n"
+"  --move-after TIME         with several: how long it has to be gone; up to twice\n"
+"                            as long, by chance.  Default: 30s\n"
 "  --tls-dir DIR             for tls://: ca.pem, cert.pem and key.pem.  Default:\n"
 "                            $TRIBUTARY_TLS_DIR, else ~/.config/tributary/tls,\n"
 "                            else /etc/tributary/tls\n"
@@ -121,6 +125,19 @@ choose_command(void *options, const struct flag *flag, const char *value,
 }
 
 static int
+add_to(void *options, const struct flag *flag, const char *list, char *err,
+    size_t err_size)
+{
+	struct relay_options *o = options;
+
+	if (o->n_to == PLACEMENT_MAX)
+		return FAILURE(err, err_size, "more than %u flags name a "
+		    "collector", PLACEMENT_MAX);
+	o->to[o->n_to++] = list;
+	return 0;
+}
+
+static int
 add_socket(void *options, const struct flag *flag, const char *address,
     char *err, size_t err_size)
 {
@@ -139,7 +156,8 @@ add_socket(void *options, const struct flag *flag, const char *address,
 static const struct flag table[] = {
 	{ "help", COMMAND(RELAY_HELP) },
 	{ "version", COMMAND(RELAY_VERSION) },
-	{ "to", FLAG_TEXT, AT(to) },
+	{ "to", FLAG_VALUE, .take = add_to },
+	{ "move-after", FLAG_TEXT, AT(move_after) },
 	{ "tls-dir", FLAG_TEXT, AT(tls_dir) },
 	{ "tls-name", FLAG_TEXT, AT(tls_name) },
 	{ "sni-machine", FLAG_BOOL, AT(sni_machine) },
@@ -182,10 +200,10 @@ check_words(const struct relay_options *o, char *err, size_t err_size)
 	if (o->json && o->command != RELAY_STATUS &&
 	    o->command != RELAY_HELP && o->command != RELAY_VERSION)
 		return FAILURE(err, err_size, "--json is for --status");
-	if (o->command == RELAY_STDIO && (o->to != NULL || o->background))
+	if (o->command == RELAY_STDIO && (o->n_to > 0 || o->background))
 		return FAILURE(err, err_size, "--stdio carries a collector "
 		    "that dials to the relay of this machine: it takes no %s",
-		    o->to != NULL ? "--to" : "--background");
+		    o->n_to > 0 ? "--to" : "--background");
 	return 0;
 }
 
@@ -269,11 +287,35 @@ apply_sockets(const struct relay_options *o, struct relay_settings *s,
 }
 
 static int
+apply_collectors(const struct relay_options *o, struct relay_settings *s,
+    char *err, size_t err_size)
+{
+	char why[RELAY_SETTINGS_ERROR_SIZE];
+	size_t i;
+
+	/* Flags win, and so does the other way than what the file said. */
+	if (o->n_to > 0 || o->dialled)
+		relay_settings_drop_collectors(s);
+	for (i = 0; i < o->n_to; i++)
+		if (relay_settings_add_collectors(s, o->to[i], why,
+			sizeof(why)) != 0)
+			return FAILURE(err, err_size, "--to: %s", why);
+	if (o->n_to > 0)
+		s->dialled = false;
+	if (o->dialled)
+		s->dialled = true;
+	if (o->move_after == NULL || size_duration_parse_long_ms(o->move_after,
+		&s->move_after_ms, why, sizeof(why)) == 0)
+		return 0;
+	return FAILURE(err, err_size, "--move-after: %s", why);
+}
+
+static int
 apply_flags(const struct relay_options *o, struct relay_settings *s, char *err,
     size_t err_size)
 {
 	if (apply_sockets(o, s, err, err_size) != 0 ||
-	    set(&s->to, o->to, "--to", err, err_size) != 0 ||
+	    apply_collectors(o, s, err, err_size) != 0 ||
 	    set(&s->tls_dir, o->tls_dir, "--tls-dir", err, err_size) != 0 ||
 	    set(&s->tls_name, o->tls_name, "--tls-name", err, err_size) != 0 ||
 	    set(&s->ssh_command, o->ssh_command, "--ssh-command", err,
@@ -298,15 +340,6 @@ apply_flags(const struct relay_options *o, struct relay_settings *s, char *err,
 		s->sni_machine = true;
 	if (o->allow_tls12)
 		s->allow_tls12 = true;
-	/* The other way than what the file or the environment said. */
-	if (o->dialled && o->to == NULL) {
-		free(s->to);
-		s->to = NULL;
-	}
-	if (o->to != NULL)
-		s->dialled = false;
-	if (o->dialled)
-		s->dialled = true;
 	if (o->log_level == NULL)
 		return 0;
 	return relay_settings_set_log_level(s, o->log_level, err, err_size);

@@ -9,6 +9,7 @@
 
 #include "relay/settings/settings.h"
 #include "transport/base/compiler.h"
+#include "transport/connect/placement.h"
 
 enum relay_command {
 	RELAY_SERVE,
@@ -29,7 +30,9 @@ struct relay_options {
 	bool sni_machine;
 	bool allow_tls12;
 	const char *config;
-	const char *to;
+	const char *to[PLACEMENT_MAX];
+	size_t n_to;
+	const char *move_after;
 	const char *tls_dir;
 	const char *tls_name;
 	const char *ssh_command;

@@ -75,8 +75,7 @@ start_relay(struct relay_settings *s, stdio_bridge_serve_fn serve)
 	pid_t pid;
 	int fd;
 
-	free(s->to);
-	s->to = NULL;
+	relay_settings_drop_collectors(s);
 	s->dialled = true;
 	if (relay_settings_check(s, err, sizeof(err)) != 0) {
 		complain(err);

@@ -8,6 +8,7 @@
 #include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
+#include "transport/connect/placement.h"
 #include "transport/connect/socket_owner.h"
 #include "transport/socket/addr.h"
 
@@ -78,27 +79,89 @@ set_limits(struct relay_limits *l)
 	};
 }
 
+/* ---- lists ---- */
+
+static void
+drop_texts(char ***texts, size_t *n)
+{
+	size_t i;
+
+	for (i = 0; i < *n; i++)
+		free((*texts)[i]);
+	free(*texts);
+	*texts = NULL;
+	*n = 0;
+}
+
+static int
+add_text(char ***texts, size_t *n, const char *text, char *err,
+    size_t err_size)
+{
+	char **grown = reallocarray(*texts, *n + 1, sizeof(*grown));
+
+	if (grown != NULL)
+		*texts = grown;
+	if (grown == NULL || (grown[*n] = strdup(text)) == NULL)
+		return FAILURE(err, err_size, "no memory");
+	(*n)++;
+	return 0;
+}
+
+/* Adds the items of a list with commas; whose: as in "the collector". */
+static int
+add_list(struct relay_settings *s, const char *list, const char *whose,
+    int (*add)(struct relay_settings *s, const char *item, char *err,
+	size_t err_size), char *err, size_t err_size)
+{
+	char item[ADDR_TEXT_MAX];
+	bool any = false;
+	int got;
+
+	while ((got = addr_list_next(&list, item, sizeof(item))) == 1) {
+		if (add(s, item, err, err_size) != 0)
+			return -1;
+		any = true;
+	}
+	if (got < 0)
+		return FAILURE(err, err_size, "an address of %s is longer than "
+		    "%d bytes", whose, ADDR_TEXT_MAX - 1);
+	if (!any)
+		return FAILURE(err, err_size, "the address of %s is empty; "
+		    "leave it out for the default", whose);
+	return 0;
+}
+
+static int
+add_collector(struct relay_settings *s, const char *address, char *err,
+    size_t err_size)
+{
+	if (s->n_to == PLACEMENT_MAX)
+		return FAILURE(err, err_size, "there are more than the %u "
+		    "collectors that there may be", PLACEMENT_MAX);
+	return add_text(&s->to, &s->n_to, address, err, err_size);
+}
+
+int
+relay_settings_add_collectors(struct relay_settings *s, const char *list,
+    char *err, size_t err_size)
+{
+	return add_list(s, list, "the collector", add_collector, err, err_size);
+}
+
+void
+relay_settings_drop_collectors(struct relay_settings *s)
+{
+	drop_texts(&s->to, &s->n_to);
+}
+
 /* Sockets from a list with commas replace those that were there. */
 static int
 set_producer_sockets(struct relay_settings *s, const char *list, char *err,
     size_t err_size)
 {
-	char item[ADDR_TEXT_MAX];
-	int got;
-
 	relay_settings_drop_sockets(s);
-	while ((got = addr_list_next(&list, item, sizeof(item))) == 1)
-		if (relay_settings_add_producer_socket(s, item, err,
-			err_size) != 0)
-			return -1;
-	if (got == 0 && s->n_producer_sockets > 0)
-		return 0;
-	if (got < 0)
-		snprintf(err, err_size, "an address for producers is longer "
-		    "than %d bytes", ADDR_TEXT_MAX - 1);
-	else
-		snprintf(err, err_size, "the address for producers is empty");
-	return -1;
+	return add_list(s, list, "producers",
+	    relay_settings_add_producer_socket, err, err_size);
 }
 
 /*
@@ -121,6 +184,7 @@ relay_settings_init(struct relay_settings *s)
 
 	memset(s, 0, sizeof(*s));
 	s->socket_mode = -1;
+	s->move_after_ms = 30000;
 	s->dialled_idle_ms = HOUR_MS;
 	s->memory_bytes = MEMORY_BYTES;
 	s->spool_bytes = SPOOL_BYTES;
@@ -148,20 +212,14 @@ relay_settings_init(struct relay_settings *s)
 void
 relay_settings_drop_sockets(struct relay_settings *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n_producer_sockets; i++)
-		free(s->producer_sockets[i]);
-	free(s->producer_sockets);
-	s->producer_sockets = NULL;
-	s->n_producer_sockets = 0;
+	drop_texts(&s->producer_sockets, &s->n_producer_sockets);
 }
 
 void
 relay_settings_done(struct relay_settings *s)
 {
 	relay_settings_drop_sockets(s);
-	free(s->to);
+	relay_settings_drop_collectors(s);
 	free(s->socket_group);
 	free(s->machine_name);
 	free(s->machine_id);
@@ -196,7 +254,6 @@ relay_settings_add_producer_socket(struct relay_settings *s,
     const char *address, char *err, size_t err_size)
 {
 	struct addr a;
-	char **grown;
 	size_t i;
 
 	if (addr_parse(&a, address, err, err_size) != 0)
@@ -212,13 +269,9 @@ relay_settings_add_producer_socket(struct relay_settings *s,
 	if (s->n_producer_sockets == RELAY_SOCKETS_MAX)
 		return FAILURE(err, err_size, "more than %u sockets for "
 		    "producers", RELAY_SOCKETS_MAX);
-	grown = reallocarray(s->producer_sockets, s->n_producer_sockets + 1,
-	    sizeof(*grown));
-	if (grown != NULL)
-		s->producer_sockets = grown;
-	if (grown == NULL || (grown[i] = strdup(address)) == NULL)
-		return FAILURE(err, err_size, "no memory");
-	s->n_producer_sockets++;
+	if (add_text(&s->producer_sockets, &s->n_producer_sockets, address,
+		err, err_size) != 0)
+		return -1;
 	s->named_sockets = true;
 	return 0;
 }
@@ -275,9 +328,13 @@ relay_settings_from_env(struct relay_settings *s, char *err, size_t err_size)
 	char why[RELAY_SETTINGS_ERROR_SIZE];
 	const char *value;
 
-	if ((value = variable("PERFETTO_RELAY_SOCK_NAME")) != NULL &&
-	    relay_settings_set_string(&s->to, value, "it", err, err_size) != 0)
-		return -1;
+	if ((value = variable("PERFETTO_RELAY_SOCK_NAME")) != NULL) {
+		relay_settings_drop_collectors(s);
+		if (relay_settings_add_collectors(s, value, why,
+			sizeof(why)) != 0)
+			return FAILURE(err, err_size,
+			    "PERFETTO_RELAY_SOCK_NAME: %s", why);
+	}
 	if ((value = variable("PERFETTO_MACHINE_NAME")) != NULL &&
 	    relay_settings_set_string(&s->machine_name, value, "it", err,
 		err_size) != 0)

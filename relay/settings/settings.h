@@ -31,7 +31,9 @@ struct relay_limits {
 
 /* Strings are owned; NULL where left out, unless said otherwise. */
 struct relay_settings {
-	char *to;
+	char **to;                 /* one that lives is chosen */
+	size_t n_to;
+	uint64_t move_after_ms;
 	bool dialled;              /* a collector connects to us; no `to` */
 	uint64_t dialled_idle_ms;
 	char **producer_sockets;
@@ -94,6 +96,13 @@ void relay_settings_dial(const struct relay_settings *s,
  */
 int relay_settings_set_string(char **slot, const char *value,
     const char *what, char *err, size_t err_size) MUST_CHECK;
+/*
+ * Adds collectors from a list with commas.  Those that another source named are
+ * dropped by relay_settings_drop_collectors() first.
+ */
+int relay_settings_add_collectors(struct relay_settings *s, const char *list,
+    char *err, size_t err_size) MUST_CHECK;
+void relay_settings_drop_collectors(struct relay_settings *s);
 /*
  * Adds a socket.  The default is replaced by relay_settings_drop_sockets()
  * first.

@@ -6,6 +6,7 @@
 #include "transport/base/failure.h"
 #include "transport/connect/dial.h"
 #include "transport/connect/dial_flags.h"
+#include "transport/connect/placement.h"
 #include "transport/socket/addr.h"
 
 #define MEMORY_LEAST (1u << 20)
@@ -33,31 +34,15 @@ relay_settings_dial(const struct relay_settings *s, struct dial_options *how)
 }
 
 static int
-check_destination(const struct relay_settings *s, char *err, size_t err_size)
+check_collector(const struct relay_settings *s, const char *to, char *err,
+    size_t err_size)
 {
 	struct dial_options how;
 	char why[ADDR_TEXT_MAX + 256];
 	struct addr a;
 	size_t i;
 
-	if (s->to == NULL && s->dialled && s->protocol == RELAY_CLASSIC_ONLY)
-		return FAILURE(err, err_size, "dialled and protocol: CLASSIC "
-		    "do not go together: Perfetto's own way needs a connection "
-		    "for each producer, which a collector that dials cannot "
-		    "give");
-	if (s->to == NULL && s->dialled)
-		return 0;
-	if (s->to == NULL)
-		return FAILURE(err, err_size, "where is the collector?  Say "
-		    "--to ADDR (in the settings: to: \"ADDR\"; in the "
-		    "environment: PERFETTO_RELAY_SOCK_NAME), as in "
-		    "--to tls://collector:7443; or --dialled when it connects "
-		    "to this machine");
-	if (s->dialled)
-		return FAILURE(err, err_size, "dialled says that the collector "
-		    "connects to this machine, but %s is where this relay is "
-		    "to connect: leave one of them out", s->to);
-	if (addr_parse(&a, s->to, why, sizeof(why)) != 0)
+	if (addr_parse(&a, to, why, sizeof(why)) != 0)
 		return FAILURE(err, err_size, "the collector's address: %s",
 		    why);
 	for (i = 0; i < s->n_producer_sockets; i++) {
@@ -70,6 +55,37 @@ check_destination(const struct relay_settings *s, char *err, size_t err_size)
 	}
 	relay_settings_dial(s, &how);
 	return dial_flags_check(&how, &a, err, err_size);
+}
+
+static int
+check_destination(const struct relay_settings *s, char *err, size_t err_size)
+{
+	size_t order[PLACEMENT_MAX], i;
+
+	if (s->n_to == 0 && s->dialled && s->protocol == RELAY_CLASSIC_ONLY)
+		return FAILURE(err, err_size, "dialled and protocol: CLASSIC "
+		    "do not go together: Perfetto's own way needs a connection "
+		    "for each producer, which a collector that dials cannot "
+		    "give");
+	if (s->n_to == 0 && s->dialled)
+		return 0;
+	if (s->n_to == 0)
+		return FAILURE(err, err_size, "where is the collector?  Say "
+		    "--to ADDR (in the settings: to: \"ADDR\"; in the "
+		    "environment: PERFETTO_RELAY_SOCK_NAME), as in "
+		    "--to tls://collector:7443; or --dialled when it connects "
+		    "to this machine");
+	if (s->dialled)
+		return FAILURE(err, err_size, "dialled says that the collector "
+		    "connects to this machine, but %s is where this relay is "
+		    "to connect: leave one of them out", s->to[0]);
+	for (i = 0; i < s->n_to; i++)
+		if (check_collector(s, s->to[i], err, err_size) != 0)
+			return -1;
+	if (s->n_to == 1)
+		return 0;
+	return placement_order(s->machine_name, (const char *const *)s->to,
+	    s->n_to, order, err, err_size);
 }
 
 static int
@@ -111,6 +127,10 @@ check_times(const struct relay_settings *s, char *err, size_t err_size)
 		return FAILURE(err, err_size, "clock_sync_ms: %llu; it is at "
 		    "least 100 and at most %u (a day)",
 		    (unsigned long long)s->clock_sync_ms, DAY_MS);
+	if (s->move_after_ms == 0 || s->move_after_ms > DAY_MS)
+		return FAILURE(err, err_size, "move_after_ms: %llu; it is at "
+		    "least 1 and at most %u (a day)",
+		    (unsigned long long)s->move_after_ms, DAY_MS);
 	return 0;
 }
 

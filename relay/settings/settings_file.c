@@ -54,6 +54,7 @@ static const struct text_setting limits[] = {
 
 static const struct text_setting plain[] = {
 	TEXT_SETTING(struct relay_settings, allow_remote_producers),
+	TEXT_SETTING(struct relay_settings, move_after_ms),
 	TEXT_SETTING(struct relay_settings, dialled),
 	TEXT_SETTING(struct relay_settings, dialled_idle_ms),
 	TEXT_SETTING(struct relay_settings, min_retry_ms),
@@ -145,6 +146,22 @@ apply_fsync(struct relay_settings *s, Tributary__RelaySpool__Fsync from)
 /* ---- all of it ---- */
 
 static int
+apply_collectors(struct relay_settings *s, const Tributary__RelaySettings *m,
+    const struct text_settings *c)
+{
+	char why[RELAY_SETTINGS_ERROR_SIZE];
+	size_t i;
+
+	if (m->n_to > 0)
+		relay_settings_drop_collectors(s);
+	for (i = 0; i < m->n_to; i++)
+		if (relay_settings_add_collectors(s, m->to[i], why,
+			sizeof(why)) != 0)
+			return text_settings_complain(c, "to", "%s", why);
+	return 0;
+}
+
+static int
 apply_sockets(struct relay_settings *s, const Tributary__RelaySettings *m,
     const struct text_settings *c)
 {
@@ -170,7 +187,7 @@ static int
 apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
     const struct text_settings *c)
 {
-	if (take_string(&s->to, m->to, "to", c) != 0 ||
+	if (apply_collectors(s, m, c) != 0 ||
 	    take_string(&s->ssh_command, m->ssh_command, "ssh_command",
 		c) != 0)
 		return -1;

@@ -45,6 +45,19 @@ ago(uint64_t now, uint64_t then)
 }
 
 static void
+put_choice(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
+{
+	pb_put_uint(w, RelayReportLink_collectors, v->n_collectors);
+	pb_put_uint(w, RelayReportLink_choice, v->rank + 1);
+	put_text(w, RelayReportLink_home, v->home);
+	put_text(w, RelayReportLink_why, v->why);
+	pb_put_uint(w, RelayReportLink_moves, v->moves);
+	if (v->moves > 0)
+		pb_put_uint(w, RelayReportLink_moved_ms_ago,
+		    ago(now, v->moved_ms));
+}
+
+static void
 put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 {
 	size_t mark = pb_nest_begin(w, RelayReport_link);
@@ -63,6 +76,8 @@ put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 	put(w, RelayReportLink_compressed, v->compressed);
 	put_text(w, RelayReportLink_why_classic, v->why_classic);
 	put(w, RelayReportLink_without_clocks, v->without_clocks);
+	if (v->n_collectors > 1)
+		put_choice(w, v, now);
 	pb_nest_end(w, mark);
 }
 

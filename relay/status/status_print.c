@@ -46,12 +46,34 @@ print_state(FILE *out, const Tributary__RelayReportLink *l)
 }
 
 static void
+print_choice(FILE *out, const Tributary__RelayReportLink *l)
+{
+	char ago[HUMAN_TEXT_MAX];
+
+	if (l->choice == 1)
+		fprintf(out, LABEL "this machine's home, of %u collectors\n",
+		    "", l->collectors);
+	else
+		fprintf(out, LABEL "choice %" PRIu64 " of %u for this machine, whose "
+		    "home is %s\n", "", l->choice, l->collectors,
+		    text(l->home));
+	if (l->why != NULL)
+		fprintf(out, LABEL "because %s\n", "", l->why);
+	if (l->moves > 0)
+		fprintf(out, LABEL "%" PRIu64 " move%s, the last %s ago\n", "",
+		    l->moves, human_s(l->moves),
+		    human_ms(ago, l->moved_ms_ago));
+}
+
+static void
 print_link(FILE *out, const Tributary__RelayReportLink *l)
 {
 	char up[HUMAN_TEXT_MAX], sent[HUMAN_TEXT_MAX], again[HUMAN_TEXT_MAX];
 
 	fprintf(out, LABEL "%s\n", "collector", l->peer != NULL && *l->peer ?
 	    l->peer : "none yet: waiting for it to dial");
+	if (l->collectors > 1)
+		print_choice(out, l);
 	print_state(out, l);
 	fprintf(out, LABEL "%s up, %s sent", "", human_bytes(up, l->bytes_up),
 	    human_bytes(sent, l->bytes_sent));

@@ -34,6 +34,20 @@ view_classic(const struct uplink *u, struct uplink_view *out)
 	out->without_clocks = perfetto_relay_without_clocks(u->classic);
 }
 
+static void
+view_choice(const struct uplink *u, struct uplink_view *out)
+{
+	const struct choice *c = &u->choice;
+
+	out->n_collectors = c->n;
+	out->rank = c->at;
+	snprintf(out->home, sizeof(out->home), "%.*s",
+	    (int)sizeof(out->home) - 1, u->setup.to[choice_home(c)].text);
+	out->why = choice_why_text(c->why);
+	out->moves = c->moves;
+	out->moved_ms = c->moved_ms;
+}
+
 void
 uplink_view(const struct uplink *u, struct uplink_view *out)
 {
@@ -45,6 +59,8 @@ uplink_view(const struct uplink *u, struct uplink_view *out)
 	    (int)sizeof(out->peer) - 1, uplink_peer_text(u));
 	snprintf(out->last_error, sizeof(out->last_error), "%s",
 	    u->last_error);
+	if (u->setup.n_to > 1)
+		view_choice(u, out);
 	out->since_ms = u->since_ms;
 	if (u->state == UPLINK_WAITING)
 		out->next_try_ms = u->next_try_ms;

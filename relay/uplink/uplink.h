@@ -37,8 +37,12 @@ const char *uplink_state_text(enum uplink_state s);
 struct uplink_setup {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed */
-	/* Copied.  NULL: connections come with uplink_take() (--stdio). */
+	/*
+	 * The collectors, of which one is chosen; borrowed.  NULL: connections
+	 * come with uplink_take() (--stdio).
+	 */
 	const struct addr *to;
+	size_t n_to;
 	const struct dial_options *how; /* copied; its pointers are borrowed */
 	struct outbox *outbox; /* borrowed */
 };
@@ -82,6 +86,12 @@ struct uplink_view {
 	enum uplink_state state;
 	char peer[160];       /* the collector's address, or words for it */
 	char last_error[320]; /* "": none since it is connected */
+	size_t n_collectors;  /* 1, or none are named: the next five say nothing */
+	size_t rank;          /* of peer, for this machine; 0: home */
+	char home[160];       /* home's address */
+	const char *why;      /* static: why it is there; "": from the start */
+	uint64_t moves;       /* from one collector to another */
+	uint64_t moved_ms;    /* loop_now_ms() of the last */
 	uint64_t since_ms;    /* loop_now_ms() of the last change of state */
 	uint64_t next_try_ms; /* loop_now_ms() of the next attempt; 0: none */
 	uint64_t reconnects;  /* as in uplink_totals, as the next three */

@@ -1,6 +1,6 @@
 /*
- * uplink_internal: the uplink's state, for its four files: attempts and their
- * ends (uplink.c); begin, resumption and end of a link (resume.c); the way of
+ * uplink_internal: the uplink's state, for its five files: connections and their
+ * ends (uplink.c); which collector is tried, and when (attempts.c); begin, resumption and end of a link (resume.c); the way of
  * producers' messages (upstream_switch.c); the view for --status
  * (status_view.c).
  */
@@ -12,6 +12,7 @@
 
 #include "relay/outbox/outbox.h"
 #include "relay/perfetto/perfetto_relay.h"
+#include "relay/uplink/choice.h"
 #include "relay/uplink/conn.h"
 #include "relay/uplink/uplink.h"
 #include "transport/base/log.h"
@@ -38,7 +39,9 @@ enum uplink_recovery {
 
 struct uplink {
 	struct uplink_setup setup;
-	struct addr to;
+	struct choice choice; /* where there is `to` */
+	size_t placed_at;     /* rank + 1 that was logged last; 0: none */
+	struct loop_call home_call;
 	struct dial_options how;
 	struct producers *producers; /* NULL: not started */
 	enum uplink_state state;
@@ -53,11 +56,14 @@ struct uplink {
 	struct uplink_totals totals;
 	bool opened_before; /* the next link that is opened is a reconnect */
 
-	struct loop_timer *retry; /* armed in WAITING, where there is `to` */
+	/*
+	 * Where there is `to`.  WAITING: the next attempt; CONNECTING, CLASSIC:
+	 * its end, where another collector can be tried instead.
+	 */
+	struct loop_timer *retry;
 	uint64_t next_try_ms; /* of retry; times are loop_now_ms() */
 	uint64_t tried_ms;   /* begin of the last attempt */
 	uint64_t hurried_ms; /* when one was last begun anew; 0: never */
-	unsigned failures;   /* in a row, for the backoff */
 	char last_error[320];
 	struct log_limit log_limit;
 
@@ -74,7 +80,47 @@ struct uplink {
 
 /* ---- uplink.c ---- */
 
+void uplink_set_state(struct uplink *u, enum uplink_state state);
+/* Begins to connect to uplink_to(). */
+void uplink_attempt(struct uplink *u);
+/* Ends the connection, whichever it is, without a word to attempts.c. */
+void uplink_disconnect(struct uplink *u);
+/* Perfetto's way has ended. */
+void uplink_classic_down(struct uplink *u, const char *why);
+/* No block waits for its acknowledgement. */
+bool uplink_all_has_arrived(const struct uplink *u);
+
+/* ---- attempts.c ---- */
+
+/* -1 with a sentence in err. */
+int uplink_choice_start(struct uplink *u, char *err, size_t err_size)
+    MUST_CHECK;
+/* Where there is `to`: the collector that is tried, or connected to. */
+const struct addr *uplink_to(const struct uplink *u);
 const char *uplink_peer_text(const struct uplink *u);
+/* Arms retry for an attempt that has begun, so that it does not take long. */
+void uplink_lose_patience(struct uplink *u);
+void uplink_retry_cb(void *arg);
+/* The attempt has succeeded. */
+void uplink_reached(struct uplink *u);
+/*
+ * An attempt, or a connection, has ended: WAITING for the next.  good: the
+ * connection was of use.
+ */
+void uplink_failed(struct uplink *u, const char *text, bool good);
+/*
+ * Disconnects from the collector and goes to another, if there is one that
+ * answers (choice_leave()).  What has not arrived is the next link's business.
+ */
+void uplink_move_on(struct uplink *u, enum choice_why why);
+/*
+ * Whether going to another collector loses nothing now: there are no producers,
+ * which may be in sessions, and nothing waits.
+ */
+bool uplink_may_go_home(const struct uplink *u);
+/* On a later turn, after uplink_reached(): goes home, if it ought to and may. */
+void uplink_look_homeward(struct uplink *u);
+void uplink_watch_network(struct uplink *u);
 
 /* ---- resume.c ---- */
 

@@ -28,6 +28,11 @@ static const struct metrics_family link_state = {
 static const struct metrics_family of_link[] = {
 	{ "tributary_relay_reconnects", "Connections to the collector after "
 	    "the first.", METRICS_COUNTER, METRICS_WHOLE, LINK(reconnects) },
+	{ "tributary_relay_choice", "Which of several collectors the link is "
+	    "to, in this machine's order; 1: home.", METRICS_GAUGE,
+	    METRICS_WHOLE, LINK(choice) },
+	{ "tributary_relay_moves", "Moves from one collector to another.",
+	    METRICS_COUNTER, METRICS_WHOLE, LINK(moves) },
 	{ "tributary_relay_data_bytes", "Data that was sent up the link, "
 	    "before compression.", METRICS_COUNTER, METRICS_WHOLE,
 	    LINK(bytes_up) },

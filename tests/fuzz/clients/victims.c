@@ -361,6 +361,7 @@ make_relay(void)
 	settings.protocol = v.kind == VICTIM_LINK ? RELAY_LINK_ONLY :
 	    RELAY_CLASSIC_ONLY;
 	uplink.to = v.kind == VICTIM_LINK ? NULL : &address;
+	uplink.n_to = 1;
 	if ((v.outbox = outbox_open(&outbox, err, sizeof(err))) == NULL)
 		abort();
 	uplink.outbox = v.outbox;

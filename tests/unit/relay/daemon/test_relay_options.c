@@ -149,7 +149,8 @@ static void
 an_address_is_enough(void **state)
 {
 	works("--to tls://collector:7443");
-	assert_string_equal(s.to, "tls://collector:7443");
+	assert_int_equal(s.n_to, 1);
+	assert_string_equal(s.to[0], "tls://collector:7443");
 	assert_int_equal(o.command, RELAY_SERVE);
 	assert_int_equal(s.n_producer_sockets, 1);
 	assert_true(strlen(s.machine_name) > 0);
@@ -267,13 +268,58 @@ a_dialled_relay_has_no_address(void **state)
 {
 	works("--dialled");
 	assert_true(s.dialled);
-	assert_null(s.to);
+	assert_int_equal(s.n_to, 0);
 	refused("--dialled --to /s", "leave one of them out");
 	/* The variable is for those who do not say otherwise. */
 	setenv("PERFETTO_RELAY_SOCK_NAME", "/v", 1);
 	works("--dialled");
-	assert_null(s.to);
+	assert_int_equal(s.n_to, 0);
 	assert_true(s.dialled);
+}
+
+static void
+several_collectors_are_a_list(void **state)
+{
+	works("--to tls://a:1,tls://b:1 --to tls://c:1 --move-after 90s");
+	assert_int_equal(s.n_to, 3);
+	assert_string_equal(s.to[0], "tls://a:1");
+	assert_string_equal(s.to[1], "tls://b:1");
+	assert_string_equal(s.to[2], "tls://c:1");
+	assert_true(s.move_after_ms == 90000);
+	works("--to /a");
+	assert_true(s.move_after_ms == 30000);
+	setenv("PERFETTO_RELAY_SOCK_NAME", "/v, /w", 1);
+	works("");
+	assert_int_equal(s.n_to, 2);
+	assert_string_equal(s.to[1], "/w");
+	works("--to /a");
+	assert_int_equal(s.n_to, 1);
+}
+
+static void
+a_list_that_cannot_be_is_refused(void **state)
+{
+	char many[8 * (PLACEMENT_MAX + 1)] = "", item[16];
+	size_t i;
+
+	refused("--to /a,/b --to /a", "/a is named twice");
+	refused("--to /a,host:99999", "collector's address");
+	refused("--to ,", "--to: the address of the collector is empty");
+	refused("--to tls://a:1,/b --tls-dir /d", "/b is none");
+	refused("--to tls://a:1,tls://10.0.0.1:1 --sni-machine "
+	    "--machine-name m", "10.0.0.1 is an address");
+	refused("--to /a,/b --producer-socket /b", "cannot be the collector");
+	refused("--to /a,/b --dialled", "leave one of them out");
+	refused("--to /a,/b --stdio", "--to");
+	refused("--to /a --move-after 10", "--move-after: ");
+	refused("--to /a --move-after 0", "move_after_ms: 0");
+	refused("--to /a --move-after 2d", "move_after_ms: 172800000");
+	for (i = 0; i <= PLACEMENT_MAX; i++) {
+		snprintf(item, sizeof(item), "%s/%zu", i > 0 ? "," : "", i);
+		strcat(many, item);
+	}
+	assert_int_equal(setenv("PERFETTO_RELAY_SOCK_NAME", many, 1), 0);
+	refused("", "PERFETTO_RELAY_SOCK_NAME: there are more than the 256");
 }
 
 /* ---- the environment ---- */
@@ -287,7 +333,7 @@ variables_stand_below_flags_and_above_the_file(void **state)
 	    "producer_socket: \"/pf\"");
 	snprintf(line, sizeof(line), "--config %s", path);
 	works(line);
-	assert_string_equal(s.to, "/file");
+	assert_string_equal(s.to[0], "/file");
 	assert_string_equal(s.machine_name, "file");
 	assert_string_equal(s.producer_sockets[0], "/pf");
 
@@ -295,7 +341,7 @@ variables_stand_below_flags_and_above_the_file(void **state)
 	setenv("PERFETTO_MACHINE_NAME", "env", 1);
 	setenv("PERFETTO_PRODUCER_SOCK_NAME", "/pe, @qe", 1);
 	works(line);
-	assert_string_equal(s.to, "/env");
+	assert_string_equal(s.to[0], "/env");
 	assert_string_equal(s.machine_name, "env");
 	assert_int_equal(s.n_producer_sockets, 2);
 	assert_string_equal(s.producer_sockets[0], "/pe");
@@ -304,7 +350,7 @@ variables_stand_below_flags_and_above_the_file(void **state)
 	snprintf(line, sizeof(line), "--config %s --to /flag "
 	    "--machine-name flag --producer-socket /pg", path);
 	works(line);
-	assert_string_equal(s.to, "/flag");
+	assert_string_equal(s.to[0], "/flag");
 	assert_string_equal(s.machine_name, "flag");
 	assert_int_equal(s.n_producer_sockets, 1);
 	assert_string_equal(s.producer_sockets[0], "/pg");
@@ -349,8 +395,9 @@ every_field_of_the_file_arrives(void **state)
 	    "limits { max_producers: 1 max_data_sources_per_producer: 2\n"
 	    "  max_shm_kb: 3 max_total_shm_kb: 4 max_send_queue_kb: 5\n"
 	    "  max_name_bytes: 6 }\n"
-	    "log_level: \"warn\" dialled: false dialled_idle_ms: 7\n");
-	assert_string_equal(s.to, "tls://h:1");
+	    "log_level: \"warn\" dialled: false dialled_idle_ms: 7\n"
+	    "to: \"tls://h:2, tls://h:3\" move_after_ms: 8\n");
+	assert_string_equal(s.to[0], "tls://h:1");
 	assert_int_equal(s.n_producer_sockets, 2);
 	assert_true(s.allow_remote_producers);
 	assert_string_equal(s.socket_group, "g");
@@ -380,6 +427,9 @@ every_field_of_the_file_arrives(void **state)
 	assert_int_equal(s.limits.max_name_bytes, 6);
 	assert_int_equal(s.log_level, LOG_LEVEL_WARN);
 	assert_true(s.dialled_idle_ms == 7);
+	assert_int_equal(s.n_to, 3);
+	assert_string_equal(s.to[2], "tls://h:3");
+	assert_true(s.move_after_ms == 8);
 	unlink(path);
 	file_works("to: \"/s\" protocol: LINK drop: OLDEST\n"
 	    "spool { dir: \"/sp\" size_kb: 2048 fsync: NEVER }\n");
@@ -399,7 +449,7 @@ a_wrong_file_is_refused_with_the_place(void **state)
 	    "limits.max_shm_kb");
 	file_refused("to: \"/s\" limits { max_total_shm_kb: 0 }",
 	    "limits.max_total_shm_kb");
-	file_refused("to: \"\"", "to");
+	file_refused("to: \"\"", "to: the address of the collector is empty");
 	file_refused("to: \"/s\" log_level: \"loud\"", "log_level");
 	file_refused("to: \"/s\" socket_permissions: \"x\"",
 	    "socket_permissions");
@@ -447,6 +497,8 @@ main(void)
 		T(one_thing_is_done_at_a_time),
 		T(help_and_version_win),
 		T(a_dialled_relay_has_no_address),
+		T(several_collectors_are_a_list),
+		T(a_list_that_cannot_be_is_refused),
 		T(variables_stand_below_flags_and_above_the_file),
 		T(a_wrong_variable_is_named),
 		T(the_state_folder_is_systemds_where_it_names_one),

@@ -87,6 +87,24 @@ why_there_is_no_link_is_shown(void **state)
 }
 
 static void
+the_choice_among_several_collectors_is_shown(void **state)
+{
+	static const char r[] = "link { state: \"linked\" peer: \"/c2\" "
+	    "collectors: 3 choice: 2 home: \"/c1\" why: \"of that\" "
+	    "moves: 1 moved_ms_ago: 5000 }";
+
+	shows(r, "collector   /c2\n"
+	    "            choice 2 of 3 for this machine, whose home is /c1\n"
+	    "            because of that\n"
+	    "            1 move, the last 5.0 s ago\n"
+	    "            linked for");
+	shows("link { state: \"linked\" peer: \"/c1\" collectors: 3 "
+	    "choice: 1 home: \"/c1\" moves: 0 }",
+	    "            this machine's home, of 3 collectors\n"
+	    "            linked for");
+}
+
+static void
 what_perfettos_way_cannot_do_is_shown_with_its_cause(void **state)
 {
 	static const char r[] = "link { state: \"classic\" since_ms: 1000 "
@@ -161,6 +179,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_that_works_is_shown),
 		cmocka_unit_test(why_there_is_no_link_is_shown),
+		cmocka_unit_test(the_choice_among_several_collectors_is_shown),
 		cmocka_unit_test(
 		    what_perfettos_way_cannot_do_is_shown_with_its_cause),
 		cmocka_unit_test(what_waits_and_what_was_lost_is_shown),

@@ -49,6 +49,7 @@ make_relay(void)
 		.loop = world->loop,
 		.settings = &world->settings,
 		.to = &world->to,
+		.n_to = 1,
 	};
 	char err[256] = "";
 
