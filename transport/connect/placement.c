@@ -44,13 +44,17 @@ check(const char *machine, const char *const *collectors, size_t n, char *err,
 	return 0;
 }
 
+/*
+ * hash has been initialized: without a type it begins anew, and OpenSSL 3 does
+ * not look the algorithm up again, which takes longer than the hash itself.
+ */
 static int
 weigh(EVP_MD_CTX *hash, const char *machine, struct place *p)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	int i;
 
-	if (EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1 ||
+	if (EVP_DigestInit_ex(hash, NULL, NULL) != 1 ||
 	    EVP_DigestUpdate(hash, machine, strlen(machine) + 1) != 1 ||
 	    EVP_DigestUpdate(hash, p->collector, strlen(p->collector)) != 1 ||
 	    EVP_DigestFinal_ex(hash, digest, NULL) != 1)
@@ -78,13 +82,14 @@ placement_order(const char *machine, const char *const *collectors, size_t n,
 {
 	struct place places[PLACEMENT_MAX];
 	EVP_MD_CTX *hash;
-	bool weighed = true;
+	bool weighed;
 	size_t i;
 
 	if (check(machine, collectors, n, err, err_size) != 0)
 		return -1;
 	if ((hash = EVP_MD_CTX_new()) == NULL)
 		return FAILURE(err, err_size, "out of memory");
+	weighed = EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1;
 	for (i = 0; i < n && weighed; i++) {
 		places[i] = (struct place){ .collector = collectors[i],
 			.at = i };
