@@ -11,7 +11,7 @@
 #include "client/tracing/consumer/consumer.h"
 #include "protos/service_state.pb-c.h"
 
-#define COMMAND "tributary"
+#define SPEAKER "tributary"
 
 enum { IS_DETACHED = 0, CANNOT_TELL = 1, NOT_DETACHED = 2 };
 
@@ -72,7 +72,7 @@ record_ask_state(const struct record_options *o)
 {
 	struct asking q = { .options = o };
 
-	return ask_once(COMMAND, o->connect, &o->how, ask_state, &q);
+	return ask_once(SPEAKER, o->line.connect, &o->line.how, ask_state, &q);
 }
 
 static void
@@ -113,5 +113,5 @@ record_ask_is_detached(const struct record_options *o)
 {
 	struct asking q = { .options = o };
 
-	return ask_once(COMMAND, o->connect, &o->how, ask_is_detached, &q);
+	return ask_once(SPEAKER, o->line.connect, &o->line.how, ask_is_detached, &q);
 }

@@ -20,6 +20,8 @@ struct record_live {
 	bool quiet;
 	bool coloured;
 	bool shown; /* the cursor is at the end of the line */
+	struct record_live *line; /* borrowed; that shows the line, or NULL */
+	const char *name;         /* stands before sentences; with line */
 };
 
 size_t
@@ -58,6 +60,19 @@ record_live_new(bool quiet)
 	l->quiet = quiet;
 	l->enabled = !quiet && terminal_redraws(STDERR_FILENO);
 	l->coloured = colour_is_on(stderr);
+	return l;
+}
+
+struct record_live *
+record_live_of(struct record_live *line, const char *name)
+{
+	struct record_live *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->quiet = line->quiet;
+	l->line = line;
+	l->name = name;
 	return l;
 }
 
@@ -113,11 +128,13 @@ record_live_say(struct record_live *l, const char *fmt, ...)
 	char text[2048];
 	va_list ap;
 
-	record_live_clear(l);
+	record_live_clear(l->line != NULL ? l->line : l);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fputs("tributary: ", stderr);
+	if (l->name != NULL)
+		plain_printf(stderr, "%s: ", l->name);
 	plain_text_put(stderr, text);
 	if (text[0] == '\0' || text[strlen(text) - 1] != '\n')
 		fputc('\n', stderr);

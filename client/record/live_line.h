@@ -37,6 +37,12 @@ size_t record_live_format(char *out, size_t out_size,
 
 /* quiet: no line even on a terminal, and no notes.  NULL: no memory. */
 struct record_live *record_live_new(bool quiet) MUST_CHECK;
+/*
+ * Says sentences of one of several collectors, by its name (borrowed), above
+ * another's line.
+ */
+struct record_live *record_live_of(struct record_live *line, const char *name)
+    MUST_CHECK;
 /* Ends the line if one is shown. */
 void record_live_free(struct record_live *l);
 

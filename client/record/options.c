@@ -239,8 +239,10 @@ static const struct flag table[] = {
 	{ "background-wait", FLAG_NOTE, .letter = 'D',
 	    .take = take_background_wait },
 	{ "notify-fd", FLAG_VALUE, .take = take_fd },
-	{ "connect", FLAG_TEXT, AT(connect) },
-	DIAL_FLAGS(offsetof(struct record_options, how)),
+	{ "connect", FLAG_VALUE, .take = command_line_take_connect, AT(line) },
+	{ "fleet", FLAG_TEXT, AT(line.fleet) },
+	{ "allow-missing", FLAG_BOOL, AT(line.allow_missing) },
+	DIAL_FLAGS(offsetof(struct record_options, line.how)),
 	{ "quiet", FLAG_BOOL, .letter = 'q', AT(quiet) },
 	{ "version", .kind = FLAG_VERSION },
 	{ "detach", KEY(RECORD_MODE_DETACH) },
@@ -279,6 +281,12 @@ const struct flags record_options_flags = {
 	.bad_status = 1,
 };
 
+bool
+record_options_fleet(const struct record_options *o)
+{
+	return o->line.fleet != NULL || o->line.n_connects > 1;
+}
+
 /* Whether the flags fit the mode; NULL: they do. */
 static const char *
 wrong_for_mode(const struct record_options *o)
@@ -292,6 +300,12 @@ wrong_for_mode(const struct record_options *o)
 		return "--rotate-every, --rotate-size, --split, --pattern, "
 		       "--on-segment, --keep and --keep-for go with a recording "
 		       "that this command starts and stays with";
+	if (record_options_fleet(o) && o->mode != RECORD_MODE_RECORD)
+		return "--fleet, and several --connect, go with a recording "
+		       "that this command starts and stays with";
+	if (record_options_fleet(o) && (o->background || o->notify_fd >= 0))
+		return "a recording of several collectors stays in front: leave "
+		       "out -d, -D and --notify-fd";
 	if (o->stop && o->mode != RECORD_MODE_ATTACH)
 		return "--stop ends a session that --attach comes back to: it "
 		       "goes with --attach only";
@@ -372,7 +386,7 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 		.duration_ms = CONFIG_FROM_NAMES_DURATION_MS,
 		.buffer_bytes = CONFIG_FROM_NAMES_BUFFER_BYTES,
 		.notify_fd = -1,
-		.how.service = "consumer",
+		.line.how.service = "consumer",
 	};
 	struct flags_words words = { .argc = argc, .argv = argv };
 	enum flags_verdict verdict;

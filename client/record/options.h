@@ -11,12 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/command/command_line.h"
 #include "client/command/machine_filter.h"
 #include "client/record/additions.h"
 #include "client/record/segment_options.h"
 #include "transport/base/compiler.h"
 #include "transport/base/flags.h"
-#include "transport/connect/dial.h"
 
 enum record_mode {
 	RECORD_MODE_RECORD,
@@ -39,8 +39,7 @@ struct record_options {
 	bool query_raw;
 	const char *config; /* a file, "-" for standard input, NULL: names */
 	const char *out;    /* a file, "-" for standard output, or NULL */
-	const char *connect; /* address, or NULL for the default */
-	struct dial_options how;
+	struct command_line line; /* its words: names, below */
 	const char *const *names;
 	size_t n_names;
 	uint32_t duration_ms;
@@ -60,6 +59,9 @@ struct record_options {
 
 extern const struct flags record_options_flags;
 extern const char record_options_help[];
+
+/* Whether several collectors are meant. */
+bool record_options_fleet(const struct record_options *o);
 
 /*
  * argv[0] is "record".  Reorders argv (names last).  o is set with FLAGS_RUN

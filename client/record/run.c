@@ -11,6 +11,7 @@
 #include "client/orders/trigger.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
+#include "client/record/fleet.h"
 #include "client/record/live_line.h"
 #include "client/record/notify.h"
 #include "client/record/options.h"
@@ -35,12 +36,8 @@
 /* The rest of the frame that carries it. */
 #define CONFIG_MAX_BYTES (FRAME_PAYLOAD_MAX - 256u)
 
-/*
- * Beside enum record_status: --attach found nothing; and the trace is whole,
- * without something that was asked for and could not be recorded.
- */
+/* Beside enum record_status: --attach found nothing. */
 #define STATUS_NOT_DETACHED 2
-#define STATUS_NOT_ALL      3
 
 /* All that a run owns; filled step by step, emptied by run_done(). */
 struct run {
@@ -137,9 +134,10 @@ contradiction(const struct run *r)
 	const char *out = r->options->out;
 
 	if (activates_triggers(r))
-		return r->options->connect == NULL ? NULL : "the config has "
+		return r->options->line.connect == NULL &&
+		    !record_options_fleet(r->options) ? NULL : "the config has "
 			"activate_triggers, which go to the producer socket: "
-			"use `tributary trigger --connect`, or set "
+			"use `tributary trigger` with --connect or --fleet, or set "
 			"PERFETTO_PRODUCER_SOCK_NAME in place of --connect";
 	if (contradiction_of_segments(r) != NULL)
 		return contradiction_of_segments(r);
@@ -264,13 +262,13 @@ open_file(struct run *r)
 static int
 find_collector(struct run *r)
 {
-	const char *text = r->options->connect;
+	const char *text = r->options->line.connect;
 	char err[ERROR_BYTES];
 
 	if (text == NULL)
 		text = addr_default_consumer();
 	if (addr_parse(&r->addr, text, err, sizeof(err)) < 0 ||
-	    dial_flags_check(&r->options->how, &r->addr, err, sizeof(err)) < 0)
+	    dial_flags_check(&r->options->line.how, &r->addr, err, sizeof(err)) < 0)
 		return refuse(err);
 	return 0;
 }
@@ -316,7 +314,7 @@ make_snapshots(struct run *r)
 	struct record_snapshots_setup setup = {
 		.loop = r->loop,
 		.addr = &r->addr,
-		.how = &r->options->how,
+		.how = &r->options->line.how,
 		.live = r->live,
 		.out = r->options->out,
 		.no_clobber = r->options->no_clobber,
@@ -333,7 +331,7 @@ static int
 make_size_cuts(struct run *r)
 {
 	const struct size_cuts_setup setup = { .loop = r->loop,
-		.addr = &r->addr, .how = &r->options->how, .live = r->live,
+		.addr = &r->addr, .how = &r->options->line.how, .live = r->live,
 		.session = r->config == NULL ? NULL :
 		    record_config_message(r->config)->unique_session_name };
 
@@ -372,7 +370,7 @@ start(struct run *r)
 {
 	struct record_session_setup setup = {
 		.addr = &r->addr,
-		.how = &r->options->how,
+		.how = &r->options->line.how,
 		.kind = kind_of(r->options->mode),
 		.key = r->options->key,
 		.stop_attached = r->options->stop,
@@ -524,7 +522,7 @@ record(struct run *r)
 	say_how_it_went(r);
 	if (r->result.whole)
 		return trace_summary_not_recorded(r->summary) ?
-		    STATUS_NOT_ALL : RECORD_STATUS_OK;
+		    RECORD_RUN_NOT_ALL : RECORD_STATUS_OK;
 	return r->result.not_detached ? STATUS_NOT_DETACHED :
 	    RECORD_STATUS_FAILED;
 }
@@ -538,7 +536,7 @@ pull_triggers(const struct run *r)
 	const Perfetto__Protos__TraceConfig *m =
 	    record_config_message(r->config);
 
-	return trigger_activate(NULL, &r->options->how,
+	return trigger_activate(NULL, &r->options->line.how,
 	    (const char *const *)m->activate_triggers,
 	    m->n_activate_triggers, r->options->quiet);
 }
@@ -550,12 +548,15 @@ record_run(const struct record_options *o)
 	int status = RECORD_STATUS_FAILED;
 
 	record_notify_init(&r.notify, o->notify_fd);
-	if (find_collector(&r) == 0 && load_config(&r) == 0)
+	if (record_options_fleet(o)) {
+		if (load_config(&r) == 0)
+			status = record_fleet(o, r.config, r.delay_ms);
+	} else if (find_collector(&r) == 0 && load_config(&r) == 0)
 		status = activates_triggers(&r) ? pull_triggers(&r) :
 		    record(&r);
 	/* Snapshots lie beside the file, which stays empty then. */
 	if (r.file != NULL && ((status != RECORD_STATUS_OK &&
-	    status != STATUS_NOT_ALL) ||
+	    status != RECORD_RUN_NOT_ALL) ||
 	    r.snapshots != NULL))
 		(void)record_file_remove_if_empty(r.file);
 	record_notify_done(&r.notify, (enum record_status)status);

@@ -7,6 +7,12 @@
 
 struct record_options;
 
+/*
+ * Status, beside enum record_status: the trace is whole, without something that
+ * was asked for and could not be recorded.
+ */
+#define RECORD_RUN_NOT_ALL 3
+
 /* The exit status.  Not for RECORD_MODE_QUERY and _IS_DETACHED. */
 int record_run(const struct record_options *o);
 

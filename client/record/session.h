@@ -24,6 +24,7 @@ struct record_config;
 struct record_file;
 struct record_live;
 struct record_notify;
+struct record_numbers;
 struct record_session;
 struct record_snapshots;
 struct size_cuts;
@@ -62,6 +63,11 @@ struct record_session_setup {
 	struct size_cuts *size_cuts; /* NULL: segments have no limit of size */
 	uint64_t delay_ms; /* before connecting */
 	/*
+	 * Called once, when the collector has the session: with deferred_start
+	 * it then waits for record_session_start().  NULL: it starts at once.
+	 */
+	void (*armed)(void *arg);
+	/*
 	 * Time after its expected end at which a session that still runs is
 	 * ended; 0: RECORD_END_GRACE_MS.
 	 */
@@ -87,6 +93,12 @@ struct record_session *record_session_new(
     const struct record_session_setup *setup, record_session_fn done, void *arg,
     char *err, size_t err_size) MUST_CHECK;
 void record_session_free(struct record_session *s);
+
+/* Starts a session of deferred_start, after armed(). */
+void record_session_start(struct record_session *s);
+
+/* Brings the progress up to now, for who shows it; valid until the next call. */
+const struct record_numbers *record_session_numbers(struct record_session *s);
 
 /*
  * Ends the recording: flushes, stops the session and saves the trace.  A second

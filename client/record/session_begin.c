@@ -117,6 +117,23 @@ record_begin_file(struct record_session *s)
 	return 0;
 }
 
+void
+record_session_start(struct record_session *s)
+{
+	if (s->consumer != NULL && record_config_wants_start(s->config))
+		consumer_start_tracing(s->consumer, NULL, NULL);
+}
+
+/* Answers come in order: this one after the collector took the config. */
+static void
+armed_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct record_session *s = arg;
+
+	if (s->state == RECORDING && data != NULL)
+		s->with.armed(s->arg);
+}
+
 static void
 enable(struct record_session *s)
 {
@@ -126,8 +143,10 @@ enable(struct record_session *s)
 	config = record_config_bytes(s->config, &len);
 	consumer_enable_tracing(s->consumer, config, len,
 	    s->travel == TRAVEL_SERVICE ? record_file_fd(s->with.file) : -1);
-	if (record_config_wants_start(s->config))
-		consumer_start_tracing(s->consumer, NULL, NULL);
+	if (s->with.armed != NULL)
+		consumer_get_trace_stats(s->consumer, armed_cb, s);
+	else
+		record_session_start(s);
 	if (s->travel == TRAVEL_STREAM)
 		loop_timer_set(s->stream,
 		    record_config_read_period_ms(s->config), 0);

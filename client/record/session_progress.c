@@ -185,16 +185,15 @@ stats_cb(void *arg, const uint8_t *data, size_t len)
 	perfetto__protos__trace_stats__free_unpacked(stats, NULL);
 }
 
-void
-record_tick_cb(void *arg)
+const struct record_numbers *
+record_session_numbers(struct record_session *s)
 {
-	struct record_session *s = arg;
 	const struct trace_totals *t = trace_summary_totals(s->with.summary);
 	char ignored[256];
 
 	/* Errors of the file recur at the end and are reported there. */
 	(void)!record_catch_up(s, RECORD_FOLLOW_A_TURN, ignored, sizeof(ignored));
-	if (!s->stats_asked && s->state < SAVING) {
+	if (!s->stats_asked && s->state < SAVING && s->consumer != NULL) {
 		s->stats_asked = true;
 		consumer_get_trace_stats(s->consumer, stats_cb, s);
 	}
@@ -203,6 +202,15 @@ record_tick_cb(void *arg)
 	s->numbers.packets = t->packets > s->stored ? t->packets : s->stored;
 	/* Bytes in the buffers count until the file has more. */
 	s->numbers.bytes = t->bytes > s->buffered ? t->bytes : s->buffered;
-	s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;
-	record_live_show(s->with.live, &s->numbers);
+	if (s->began_ms != 0 && s->state != DONE)
+		s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;
+	return &s->numbers;
+}
+
+void
+record_tick_cb(void *arg)
+{
+	struct record_session *s = arg;
+
+	record_live_show(s->with.live, record_session_numbers(s));
 }

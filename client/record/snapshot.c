@@ -23,8 +23,8 @@
 
 static const struct flag flags[] = {
 	{ "help", FLAG_HELP, .letter = 'h' },
-	{ "connect", FLAG_TEXT, AT(connect) },
-	DIAL_FLAGS(offsetof(struct record_options, how)),
+	{ "connect", FLAG_TEXT, AT(line.connect) },
+	DIAL_FLAGS(offsetof(struct record_options, line.how)),
 	{ "out", FLAG_TEXT, .letter = 'o', AT(out) },
 	{ "no-clobber", FLAG_BOOL, AT(no_clobber) },
 	{ "name", FLAG_TEXT, AT(clone_name) },
@@ -133,7 +133,7 @@ snapshot_main(int argc, char **argv)
 	struct record_options o = {
 		.mode = RECORD_MODE_CLONE,
 		.notify_fd = -1,
-		.how.service = "consumer",
+		.line.how.service = "consumer",
 	};
 	struct command_line line;
 	char name[NAME_BYTES + 64], number[32], err[ERROR_BYTES];

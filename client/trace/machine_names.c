@@ -46,33 +46,45 @@ make_room(struct machine_names *m)
 	return 0;
 }
 
-/* name: taken over. */
-static void
-put(struct machine_names *m, uint32_t id, char *name)
+/* The entry of the id, which may be new; NULL: no room. */
+static struct machine_name *
+entry(struct machine_names *m, uint32_t id)
 {
 	size_t at = place_of(m, id);
 
-	if (at < m->n && m->all[at].id == id) {
-		free(m->all[at].name);
-		m->all[at].name = name;
-		return;
-	}
-	if (make_room(m) != 0) {
-		free(name);
-		return;
-	}
+	if (at < m->n && m->all[at].id == id)
+		return &m->all[at];
+	if (make_room(m) != 0)
+		return NULL;
 	memmove(m->all + at + 1, m->all + at, (m->n - at) * sizeof(*m->all));
-	m->all[at] = (struct machine_name){ .id = id, .name = name };
+	m->all[at] = (struct machine_name){ .id = id };
 	m->n++;
+	return &m->all[at];
 }
 
 void
 machine_names_put(struct machine_names *m, uint32_t id, const char *name)
 {
 	char *copy = strdup(name);
+	struct machine_name *e;
 
-	if (copy != NULL)
-		put(m, id, copy);
+	if (copy == NULL)
+		return;
+	if ((e = entry(m, id)) == NULL) {
+		free(copy);
+		return;
+	}
+	free(e->name);
+	e->name = copy;
+}
+
+void
+machine_names_see(struct machine_names *m, uint32_t id)
+{
+	struct machine_name *e = entry(m, id);
+
+	if (e != NULL)
+		e->seen = true;
 }
 
 void

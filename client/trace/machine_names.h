@@ -5,6 +5,7 @@
 #ifndef CLIENT_TRACE_MACHINE_NAMES_H
 #define CLIENT_TRACE_MACHINE_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,8 @@
 
 struct machine_name {
 	uint32_t id;
-	char *name; /* owned */
+	bool seen;  /* a packet of it was */
+	char *name; /* owned; NULL: not known */
 };
 
 /* Zero-initialised is empty. */
@@ -33,6 +35,8 @@ void machine_names_put(struct machine_names *m, uint32_t id, const char *name);
 /* Sets the name, from another source, of an id that has none yet; copied. */
 void machine_names_suggest(struct machine_names *m, uint32_t id,
     const char *name);
+/* Notes a packet of this machine. */
+void machine_names_see(struct machine_names *m, uint32_t id);
 /* Valid until the id's name is set again.  NULL: not known. */
 const char *machine_names_find(const struct machine_names *m, uint32_t id);
 

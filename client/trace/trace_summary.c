@@ -13,6 +13,7 @@
 #include "client/trace/packet_splitter.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_sequences.h"
+#include "client/trace/wall_clock.h"
 #include "protos/fields.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/base/failure.h"
@@ -39,6 +40,7 @@ struct trace_summary {
 	char **data_sources;
 	size_t n_data_sources;
 	struct machine_names machines;
+	struct wall_clock clock; /* the first reading of the collector */
 };
 
 /* Bits that say what a packet with a loss looks like, not why. */
@@ -72,6 +74,8 @@ count_producer_packet(struct trace_summary *s, const struct packet_facts *f,
 	q = trace_sequences_find(s->sequences, f->sequence_id);
 	if (q != NULL && q->packets == 0)
 		s->totals.sequences++;
+	if (q == NULL || q->packets == 0)
+		machine_names_see(&s->machines, f->machine_id);
 	if (trace_sequence_take(q != NULL ? q : &nowhere, f, bytes))
 		count_gap(s, f);
 	return q;
@@ -224,11 +228,16 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 	Perfetto__Protos__TraceStats *stats;
 
 	s->totals.service_packets++;
+	machine_names_see(&s->machines, f->machine_id);
 	if (f->payload.wire != PB_BYTES)
 		return;
 	switch (f->type) {
 	case TracePacket_trace_config:
 		read_trace_config(s, &f->payload);
+		break;
+	case TracePacket_clock_snapshot:
+		if (f->machine_id == 0 && s->clock.realtime_ns == 0)
+			wall_clock_read(&s->clock, &f->payload);
 		break;
 	case TracePacket_system_info:
 		read_system_info(s, f);
@@ -406,6 +415,21 @@ void
 trace_summary_machine(struct trace_summary *s, uint32_t id, const char *name)
 {
 	machine_names_suggest(&s->machines, id, name);
+}
+
+size_t
+trace_summary_machines(const struct trace_summary *s,
+    const struct machine_name **out)
+{
+	*out = s->machines.all;
+	return s->machines.n;
+}
+
+bool
+trace_summary_wall_clock(const struct trace_summary *s, struct wall_clock *out)
+{
+	*out = s->clock;
+	return out->realtime_ns != 0;
 }
 
 const char *

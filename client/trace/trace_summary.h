@@ -18,9 +18,11 @@
 #include "transport/base/compiler.h"
 
 struct Perfetto__Protos__TraceStats;
+struct machine_name;
 struct packet_facts;
 struct trace_loss;
 struct trace_summary;
+struct wall_clock;
 
 /* Most names of data sources; more are not kept. */
 #define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
@@ -119,6 +121,14 @@ void trace_summary_machine(struct trace_summary *s, uint32_t id,
 /* NULL: not known. */
 const char *trace_summary_machine_name(const struct trace_summary *s,
     uint32_t id);
+
+/* Machines by ascending id; those that are `seen` have packets in the trace. */
+size_t trace_summary_machines(const struct trace_summary *s,
+    const struct machine_name **out);
+
+/* The collector's first reading of both clocks.  False: the trace has none. */
+bool trace_summary_wall_clock(const struct trace_summary *s,
+    struct wall_clock *out);
 
 /* The results; valid until the next call that is not one of these. */
 const struct trace_totals *trace_summary_totals(const struct trace_summary *s);

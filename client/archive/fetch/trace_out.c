@@ -143,6 +143,12 @@ trace_out_put(struct trace_out *o, const void *data, size_t len)
 	return o->batch.len < BATCH && o->error == 0 ? 0 : flush_batch(o);
 }
 
+int
+trace_out_error(const struct trace_out *o)
+{
+	return o->error;
+}
+
 uint64_t
 trace_out_bytes(const struct trace_out *o)
 {

@@ -26,6 +26,8 @@ void trace_out_close(struct trace_out *o);
 /* Each answers -1 once something has failed. */
 int trace_out_packet(struct trace_out *o, const uint8_t *data, size_t len);
 int trace_out_put(struct trace_out *o, const void *data, size_t len);
+/* The errno of the first failure; 0: none. */
+int trace_out_error(const struct trace_out *o);
 uint64_t trace_out_bytes(const struct trace_out *o);
 /* Writes over bytes that were written before; not into a pipe. */
 int trace_out_patch(struct trace_out *o, uint64_t at, const void *data,

@@ -81,13 +81,27 @@ every_flag_is_known_in_its_short_and_long_form(void **state)
 	    FLAGS_RUN);
 	assert_int_equal(o.duration_ms, 0);
 	assert_true(o.background && !o.background_wait && o.no_clobber);
-	assert_string_equal(o.connect, ":1");
+	assert_string_equal(o.line.connect, ":1");
 	assert_int_equal(parse("--config - --txt --out f --notify-fd 2"),
 	    FLAGS_RUN);
 	assert_string_equal(o.config, "-");
 	assert_int_equal(o.notify_fd, 2);
 	assert_int_equal(parse("-d -o f a"), FLAGS_RUN);
 	assert_true(o.background && !o.background_wait);
+}
+
+static void
+several_collectors_are_recorded_in_front(void **state)
+{
+	assert_int_equal(parse("--fleet f.pbtx --allow-missing -o f a"),
+	    FLAGS_RUN);
+	assert_true(record_options_fleet(&o) && o.line.allow_missing);
+	assert_int_equal(parse("--connect /1 --connect /2 -o f a"), FLAGS_RUN);
+	assert_true(record_options_fleet(&o));
+	assert_int_equal(parse("--connect /1 -o f a"), FLAGS_RUN);
+	assert_false(record_options_fleet(&o));
+	assert_int_equal(parse("--fleet f.pbtx -D -o f a"), FLAGS_BAD);
+	assert_int_equal(parse("--fleet f.pbtx --attach=k"), FLAGS_BAD);
 }
 
 static void
@@ -152,13 +166,13 @@ how_an_address_is_reached_is_said_by_flags(void **state)
 {
 	assert_int_equal(parse("-o f a --connect tls://c:7444 --tls-dir d "
 	    "--tls-name n --allow-tls-1.2"), FLAGS_RUN);
-	assert_string_equal(o.how.tls_dir, "d");
-	assert_string_equal(o.how.tls_name, "n");
-	assert_true(o.how.allow_tls12);
-	assert_null(o.how.ssh_command);
-	assert_string_equal(o.how.service, "consumer");
+	assert_string_equal(o.line.how.tls_dir, "d");
+	assert_string_equal(o.line.how.tls_name, "n");
+	assert_true(o.line.how.allow_tls12);
+	assert_null(o.line.how.ssh_command);
+	assert_string_equal(o.line.how.service, "consumer");
 	assert_int_equal(parse("-o f a --ssh-command x"), FLAGS_RUN);
-	assert_string_equal(o.how.ssh_command, "x");
+	assert_string_equal(o.line.how.ssh_command, "x");
 	assert_refused("-o f a --tls-dirr d", "did you mean --tls-dir");
 }
 
@@ -266,6 +280,7 @@ main(void)
 		cmocka_unit_test(names_come_with_the_defaults_of_perfetto),
 		cmocka_unit_test(
 		    every_flag_is_known_in_its_short_and_long_form),
+		cmocka_unit_test(several_collectors_are_recorded_in_front),
 		cmocka_unit_test(help_wins_over_what_is_missing),
 		cmocka_unit_test(
 		    an_unknown_flag_is_refused_with_the_nearest_one),
