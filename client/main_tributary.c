@@ -60,7 +60,8 @@ static const struct command commands[] = {
 	    "keep an archive of segments: reindex, verify, du, pin, rm, "
 	    "export" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
-	{ "fleet", fleet_main, "write what stands in front of several collectors" },
+	{ "fleet", fleet_main,
+	    "put HAProxy before several collectors, pass their triggers on" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },
 	{ "connect", connect_main, "carry an ssh stream to a socket (ssh://)" },

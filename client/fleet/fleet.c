@@ -5,9 +5,11 @@
 
 #include "client/command/collectors.h"
 #include "client/fleet/haproxy.h"
+#include "client/fleet/triggers.h"
 #include "transport/base/failure.h"
 #include "transport/base/flag_words.h"
 #include "transport/base/flags.h"
+#include "transport/base/log.h"
 #include "transport/base/size_duration.h"
 #include "transport/socket/addr.h"
 
@@ -23,6 +25,7 @@ static const char help[] =
     "Usage: tributary fleet haproxy COLLECTOR...|--fleet FILE\n"
     "           [--listen HOST:PORT]\n"
     "           [--health-port PORT] [--health-ca FILE] [--grace TIME]\n"
+    "       tributary fleet triggers --fleet FILE\n"
     "\n"
     "Prints the settings of an HAProxy that spreads devices over several\n"
     "collectors, each by the server name that it asks for (--sni-machine), and\n"
@@ -44,7 +47,12 @@ static const char help[] =
     "                      and its devices go to others.  Default: 30s\n"
     "  -h, --help          print this\n"
     "\n"
-    "Exit status: 0, or 1 when there is nothing that HAProxy could use.\n";
+    "triggers: runs until it is stopped, and passes each of the fleet_triggers in\n"
+    "FILE on from the collector where it was activated to all others, once; of\n"
+    "several such programs one does so, and the others wait to take over.\n"
+    "\n"
+    "Exit status: 0, or 1 when there is nothing that HAProxy could use, or FILE\n"
+    "names no triggers.\n";
 
 struct fleet_options {
 	struct haproxy_settings haproxy;
@@ -150,10 +158,29 @@ print_haproxy(struct fleet_options *o, const struct flags_words *words,
 	return rc;
 }
 
+static int
+pass_triggers(const struct fleet_options *o, const struct flags_words *words,
+    char *err, size_t err_size)
+{
+	const struct dial_options how = { 0 };
+	struct collectors c = { 0 };
+	int rc;
+
+	if (o->fleet == NULL || words->argc > 1)
+		return FAILURE(err, err_size, "which fleet?  Say --fleet FILE, "
+		    "and nothing else");
+	log_init("tributary", LOG_LEVEL_INFO);
+	rc = collectors_read(&c, o->fleet, &how, err, err_size);
+	if (rc == 0)
+		rc = triggers_run(&c, err, err_size);
+	collectors_done(&c);
+	return rc;
+}
+
 int
 fleet_main(int argc, char **argv)
 {
-	static const char *const actions[] = { "haproxy" };
+	static const char *const actions[] = { "haproxy", "triggers" };
 	struct fleet_options o = {
 		.haproxy.listen = "*:7443",
 		.haproxy.health_port = WEB_PORT,
@@ -171,7 +198,8 @@ fleet_main(int argc, char **argv)
 	if (flag_words_find(&FLAG_WORDS("fleet", actions),
 	    words.argc == 0 ? NULL : words.argv[0], &at, err,
 	    sizeof(err)) != 0 ||
-	    print_haproxy(&o, &words, err, sizeof(err)) != 0)
+	    (at == 0 ? print_haproxy(&o, &words, err, sizeof(err)) :
+		pass_triggers(&o, &words, err, sizeof(err))) != 0)
 		return flags_refuse(&flags, err);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return flags_refuse(&flags, "cannot write to standard output");

@@ -171,7 +171,7 @@ _tributary_argument()
 		fi ;;
 	fleet)
 		if ((COMP_CWORD == 2)); then
-			_tributary_words 'haproxy' "$2"
+			_tributary_words 'haproxy triggers' "$2"
 		fi ;;
 	cert)
 		if ((COMP_CWORD == 2)); then
