@@ -183,6 +183,8 @@ after_a_cut_its_own_collector_is_tried_until_it_is_gone(void **state)
 	assert_int_equal(c.why, CHOICE_GONE);
 	assert_int_equal(c.moves, 1);
 	assert_int_equal(c.moved_ms, now);
+	/* It has just seen that nobody is at home. */
+	assert_false(choice_wants_home(&c));
 }
 
 static void
@@ -276,6 +278,9 @@ who_is_asked_to_leave_goes_to_the_first_that_answers(void **state)
 	/* The way back begins with home. */
 	assert_true(choice_leave(&c, CHOICE_ASKED));
 	links(0);
+	/* It is over: a cut is a cut. */
+	is_cut(NO_CHANCE);
+	fails(0, 2 * MIN_RETRY);
 }
 
 static void
@@ -326,6 +331,7 @@ it_wants_home_when_it_is_linked_again_elsewhere(void **state)
 	is_cut(NO_CHANCE);
 	links(0);
 	assert_false(choice_wants_home(&c));
+	assert_false(choice_leave(&c, CHOICE_HOMEWARD));
 }
 
 static void
