@@ -160,7 +160,8 @@ class Fleet(Places):
     def test_what_is_recorded_after_a_move_is_whole(self):
         home = self.addresses[0]
         name, = self.at_home(home, 1)
-        device = self.place(name)
+        # Room for whatever is written faster than it is sent.
+        device = self.place(name, memory_kb=65536)
         self.wait_at(device, home)
         ledger = self.ledger([(device, 2)], packets=PACKETS)
         self.fleet[home].kill()
