@@ -493,7 +493,7 @@ top_model_trouble(struct top_model *m, const char *why)
 		    strlen(why), "");
 }
 
-/* ---- the screen ---- */
+/* ---- the first line ---- */
 
 /* Puts a part of a line, of which *left columns are left. */
 static void
@@ -512,8 +512,8 @@ put_part(FILE *out, const struct top_model *m, enum colour c, const char *text,
 	fputs(colour_end(m->coloured, c), out);
 }
 
-static void
-put_first_line(FILE *out, const struct top_model *m, int width)
+void
+top_model_first_line(FILE *out, const struct top_model *m, int width)
 {
 	int left = width == 0 ? INT_MAX : width;
 
@@ -536,58 +536,22 @@ put_first_line(FILE *out, const struct top_model *m, int width)
 	}
 }
 
-/*
- * How many lines each table gets of `left`, titles included: what one does not
- * need, others have.
- */
-static void
-share(const struct top_table *const *tables, size_t *lines, size_t n,
-    size_t left)
+const char *
+top_model_collector(const struct top_model *m)
 {
-	size_t i, want, rest = n;
-
-	for (i = 0; i < n; i++, rest--) {
-		want = tables[i]->all + 1;
-		lines[i] = left / rest;
-		/* The last ones have what is left over by the first. */
-		if (want < lines[i])
-			lines[i] = want;
-		left -= lines[i];
-	}
-	for (i = 0; i < n && left > 0; i++) {
-		want = tables[i]->all + 1 - lines[i];
-		if (want > left)
-			want = left;
-		lines[i] += want;
-		left -= want;
-	}
-	/* A title without a row says nothing. */
-	for (i = 0; i < n; i++)
-		if (lines[i] == 1 && tables[i]->all > 0)
-			lines[i] = 0;
+	return m->collector;
 }
 
-void
-top_model_print(FILE *out, const struct top_model *m, int width,
-    size_t height, const char *end)
+const struct top_table *
+top_model_table(const struct top_model *m, enum top_model_table which)
 {
-	const struct top_table *tables[3] = { &m->sessions, &m->machines,
-		&m->producers };
-	size_t lines[3], i;
-
-	put_first_line(out, m, width);
-	if (height == 1)
-		return;
-	fputs(end, out);
-	if (height == 0)
-		height = SIZE_MAX / 2;
-	/* An empty line before each table, and the last line is left free. */
-	share(tables, lines, 3, height < 5 ? 0 : height - 5);
-	for (i = 0; i < 3; i++) {
-		if (lines[i] < 2)
-			continue;
-		fputs(end, out);
-		(void)top_table_print(out, tables[i], width, lines[i] - 1,
-		    end);
+	switch (which) {
+	case TOP_SESSIONS:
+		return &m->sessions;
+	case TOP_MACHINES:
+		return &m->machines;
+	case TOP_PRODUCERS:
+		break;
 	}
+	return &m->producers;
 }

@@ -17,8 +17,9 @@ struct Tributary__QueryMachinesReply;
 struct Tributary__QueryProducersReply;
 struct Tributary__QuerySessionsReply;
 struct top_model;
+struct top_table;
 
-/* collector: its address, for the first line; copied. */
+/* collector: its address or name, for the first line; copied. */
 struct top_model *top_model_new(const char *collector) MUST_CHECK;
 void top_model_free(struct top_model *m);
 
@@ -43,11 +44,13 @@ void top_model_trouble(struct top_model *m, const char *why);
  */
 void top_model_look(struct top_model *m, bool coloured, bool trends);
 
-/*
- * Prints one screen of width columns and height lines; 0: unlimited.  end goes
- * behind each line, but for the last line of a screen that is full.
- */
-void top_model_print(FILE *out, const struct top_model *m, int width,
-    size_t height, const char *end);
+/* Its name; then totals, or what is wrong.  width 0: unlimited. */
+void top_model_first_line(FILE *out, const struct top_model *m, int width);
+const char *top_model_collector(const struct top_model *m);
+
+enum top_model_table { TOP_SESSIONS, TOP_MACHINES, TOP_PRODUCERS };
+/* Borrowed until the next answer. */
+const struct top_table *top_model_table(const struct top_model *m,
+    enum top_model_table which);
 
 #endif /* CLIENT_SHOW_TOP_MODEL_H */

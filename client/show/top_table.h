@@ -12,7 +12,7 @@
 #include "client/text/colour.h"
 
 #define TOP_CELL        64
-#define TOP_MAX_COLUMNS 12u
+#define TOP_MAX_COLUMNS 13u
 /* Most rows; of more the heaviest are kept, and all are counted. */
 #define TOP_MAX_ROWS    512u
 

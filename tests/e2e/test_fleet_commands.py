@@ -137,6 +137,47 @@ class Missing(FleetCase):
         self.assertIn("c3: the collector does not answer", errors)
 
 
+class Top(FleetCase):
+    def top(self, *words, **options):
+        out, errors = self.over("top", "--plain", "--interval", "0.1", *words,
+                                **options)
+        return out, errors
+
+    def test_all_are_in_one_screen(self):
+        self.session_at("c1", unique_session_name="robots")
+        self.session_at("c2", unique_session_name="cars")
+        out, _ = self.top("-n", "2")
+        blocks = out.strip().split("\n\nc1  ")
+        self.assertEqual(len(blocks), 2, out)
+        lines = blocks[1].splitlines()
+        self.assertTrue(lines[1].startswith("c2  "), out)
+        self.assertEqual(lines[3].split()[:2], ["COLLECTOR", "SESSION"])
+        self.assertEqual({tuple(line.split()[:3]) for line in lines[4:6]},
+                         {("c1", "1", "robots"), ("c2", "1", "cars")})
+        self.assertIn(["c2", "host", "connected"],
+                      [line.split()[:3] for line in lines])
+
+    def test_one_that_is_gone_is_an_error_or_shown(self):
+        self.daemons[1].kill()
+        _, errors = self.top("-n", "1", status=1)
+        self.assertIn("tributary top: c2: ", errors)
+        out, _ = self.top("-n", "1", "--allow-missing")
+        self.assertIn("\nc2  ", out)
+        self.assertIn("\nc1         host", out)
+
+    def test_one_that_is_slow_holds_up_no_other(self):
+        mute = self.path("mute")
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(mute)
+        listener.listen()
+        fleet = self.write_fleet(
+            f'collector {{ name: "c3" connect: "{mute}" }}')
+        out, _ = self.top("-n", "2", "--allow-missing", fleet=fleet)
+        self.assertIn("\nc3  asking ...\n", out)
+        self.assertEqual(out.count("\nc1         host"), 2, out)
+
+
 class Orders(FleetCase):
     def test_stop_by_name_is_for_all(self):
         self.session_at("c1", unique_session_name="robots")

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "client/show/top_model.h"
+#include "client/show/top_print.h"
 #include "client/show/top_table.h"
 #include "client/text/text_width.h"
 #include "protos/control.pb-c.h"
@@ -69,7 +70,7 @@ print(int width, size_t height)
 	text = NULL;
 	out = open_memstream(&text, &len);
 	assert_non_null(out);
-	top_model_print(out, model, width, height, "\n");
+	top_print(out, &model, 1, &(struct top_size){ width, height, "\n" });
 	fclose(out);
 	return text;
 }
@@ -413,6 +414,38 @@ tables_keep_the_heaviest_rows(void **state)
 	top_table_done(&t);
 }
 
+static void
+collectors_of_a_fleet_share_tables(void **state)
+{
+	struct top_model *two[2] = { model, top_model_new("second") };
+	struct top_size size = { 0, 0, "\n" };
+	size_t len;
+	FILE *out;
+
+	assert_non_null(two[1]);
+	top_model_sessions(two[0], 5000, &sessions_reply);
+	top_model_sessions(two[1], 5000, &sessions_reply);
+	top_model_trouble(two[1], "it is gone");
+	/* What the second wrote since makes it the heavier. */
+	buffer.bytes_written += 5 << 20;
+	top_model_sessions(two[1], 6000, &sessions_reply);
+	for (size.height = 0; size.height < 12; size.height++) {
+		free(text);
+		assert_non_null(out = open_memstream(&text, &len));
+		top_print(out, two, 2, &size);
+		fclose(out);
+		assert_true(size.height == 0 || lines(text) < size.height);
+		if (size.height != 0)
+			continue;
+		assert_says(text, "here  ");
+		assert_says(text, "\nsecond  it is gone\n");
+		assert_says(text, "\nCOLLECTOR  SESSION ");
+		assert_true(strstr(text, "\nsecond     7 robots") <
+		    strstr(text, "\nhere       7 robots"));
+	}
+	top_model_free(two[1]);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -433,6 +466,7 @@ main(void)
 		TEST(the_kernels_losses_are_shown_where_there_are_any),
 		TEST(no_line_is_wider_and_no_screen_higher_than_the_terminal),
 		TEST(narrow_terminals_keep_names_rates_and_losses),
+		TEST(collectors_of_a_fleet_share_tables),
 		TEST(tables_keep_the_heaviest_rows),
 	};
 
