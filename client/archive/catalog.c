@@ -1,49 +1,44 @@
 #include "client/archive/catalog.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "client/archive/catalog_internal.h"
-#include "transport/base/failure.h"
 
-int
-catalog_failed(struct catalog *c, char *err, size_t err_size)
+void
+catalog_close(struct catalog *c)
 {
-	switch (sqlite3_errcode(c->db)) {
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return FAILURE(err, err_size, "%s is locked by another "
-		    "process that writes into it, for more than %d s: try "
-		    "again, or see who it is (fuser -v %s)", c->file,
-		    CATALOG_BUSY_MS / 1000, c->file);
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-		return FAILURE(err, err_size, "%s is damaged (%s): "
-		    "tributary archive reindex --full makes it anew from the "
-		    "segments", c->file, sqlite3_errmsg(c->db));
-	case SQLITE_FULL:
-		return FAILURE(err, err_size, "cannot write %s: the disk is "
-		    "full", c->file);
-	case SQLITE_INTERRUPT:
-		return FAILURE(err, err_size, "it takes too long to find this "
-		    "in %s: narrow the time, or ask for less", c->file);
-	case SQLITE_READONLY:
-	case SQLITE_CANTOPEN:
-		return FAILURE(err, err_size, "cannot use %s: permission to "
-		    "write it is missing, or its -wal and -shm beside it",
-		    c->file);
-	default:
-		return FAILURE(err, err_size, "cannot use %s: %s", c->file,
-		    sqlite3_errmsg(c->db));
-	}
+	size_t i;
+
+	if (c == NULL)
+		return;
+	for (i = 0; i < CATALOG_STATEMENTS; i++)
+		c->engine->finish(c->kept[i].of);
+	c->engine->close(c);
+	free(c->file);
+	if (c->folder >= 0)
+		close(c->folder);
+	free(c);
+}
+
+bool
+catalog_is_shared(const struct catalog *c)
+{
+	return c->postgres != NULL;
+}
+
+void
+catalog_bound(struct catalog *c, int row_bytes, int (*is_over)(void *arg),
+    void *arg)
+{
+	c->engine->bound(c, row_bytes, is_over, arg);
 }
 
 int
 catalog_execute(struct catalog *c, const char *sql, char *err, size_t err_size)
 {
-	if (sqlite3_exec(c->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		return catalog_failed(c, err, err_size);
-	return 0;
+	return c->engine->execute(c, sql, err, err_size);
 }
 
 struct sqlite3 *
@@ -52,83 +47,114 @@ catalog_handle(struct catalog *c)
 	return c->db;
 }
 
-struct sqlite3_stmt *
+/* ---- statements ---- */
+
+struct catalog_statement *
 catalog_prepare(struct catalog *c, const char *sql, char *err, size_t err_size)
 {
 	struct catalog_statement *k;
-	sqlite3_stmt *s;
+	void *of;
 	size_t i;
 
 	for (i = 0; i < CATALOG_STATEMENTS; i++) {
 		k = &c->kept[i];
-		if (k->sql == sql && !sqlite3_stmt_busy(k->stmt)) {
-			sqlite3_reset(k->stmt);
-			sqlite3_clear_bindings(k->stmt);
-			return k->stmt;
+		if (k->sql == sql && !c->engine->busy(k->of)) {
+			c->engine->reset(k->of);
+			return k;
 		}
 	}
-	if (sqlite3_prepare_v3(c->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s,
-	    NULL) != SQLITE_OK) {
-		(void)catalog_failed(c, err, err_size);
+	if ((of = c->engine->prepare(c, sql, err, err_size)) == NULL)
 		return NULL;
-	}
 	/* A statement in use stays: its walk goes on behind this call. */
 	do {
 		k = &c->kept[c->next_kept++ % CATALOG_STATEMENTS];
-	} while (k->stmt != NULL && sqlite3_stmt_busy(k->stmt));
-	sqlite3_finalize(k->stmt);
-	*k = (struct catalog_statement){ sql, s };
-	return s;
+	} while (k->of != NULL && c->engine->busy(k->of));
+	c->engine->finish(k->of);
+	*k = (struct catalog_statement){ c, sql, of };
+	return k;
+}
+
+struct catalog_statement *
+catalog_compile(struct catalog *c, const char *sql, char *err, size_t err_size)
+{
+	struct catalog_statement *s = malloc(sizeof(*s));
+
+	if (s == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	*s = (struct catalog_statement){ .catalog = c };
+	if ((s->of = c->engine->prepare(c, sql, err, err_size)) != NULL)
+		return s;
+	free(s);
+	return NULL;
+}
+
+void
+catalog_finish(struct catalog_statement *s)
+{
+	if (s == NULL)
+		return;
+	s->catalog->engine->finish(s->of);
+	free(s);
 }
 
 int
-catalog_bind(struct catalog *c, struct sqlite3_stmt *s,
+catalog_bind(struct catalog *c, struct catalog_statement *s,
     const struct catalog_value *values, size_t n_values, char *err,
     size_t err_size)
 {
-	const struct catalog_value *v;
-	int i, rc = SQLITE_OK;
-
-	for (i = 0; rc == SQLITE_OK && (size_t)i < n_values; i++) {
-		v = &values[i];
-		switch (v->type) {
-		case CATALOG_INTEGER:
-			rc = sqlite3_bind_int64(s, i + 1, v->integer);
-			break;
-		case CATALOG_TEXT:
-			rc = sqlite3_bind_text(s, i + 1, v->bytes, -1,
-			    SQLITE_TRANSIENT);
-			break;
-		case CATALOG_BLOB:
-			rc = sqlite3_bind_blob64(s, i + 1, v->bytes, v->len,
-			    SQLITE_TRANSIENT);
-			break;
-		}
-	}
-	return rc == SQLITE_OK ? 0 : catalog_failed(c, err, err_size);
+	return c->engine->bind(c, s->of, values, n_values, err, err_size);
 }
 
 int
-catalog_step(struct catalog *c, struct sqlite3_stmt *s, char *err,
+catalog_step(struct catalog *c, struct catalog_statement *s, char *err,
     size_t err_size)
 {
-	int rc = sqlite3_step(s);
-
-	if (rc == SQLITE_ROW)
-		return 1;
-	if (rc != SQLITE_DONE)
-		(void)catalog_failed(c, err, err_size);
-	sqlite3_reset(s);
-	return rc == SQLITE_DONE ? 0 : -1;
+	return c->engine->step(c, s->of, err, err_size);
 }
+
+void
+catalog_reset(struct catalog_statement *s)
+{
+	s->catalog->engine->reset(s->of);
+}
+
+int64_t
+catalog_int(struct catalog_statement *s, int column)
+{
+	return s->catalog->engine->integer(s->of, column);
+}
+
+const char *
+catalog_text(struct catalog_statement *s, int column)
+{
+	return s->catalog->engine->text(s->of, column);
+}
+
+const void *
+catalog_blob(struct catalog_statement *s, int column, size_t *len)
+{
+	return s->catalog->engine->blob(s->of, column, len);
+}
+
+bool
+catalog_is_null(struct catalog_statement *s, int column)
+{
+	return s->catalog->engine->is_null(s->of, column);
+}
+
+/* ---- transactions ---- */
 
 int
 catalog_begin(struct catalog *c, char *err, size_t err_size)
 {
-	/* IMMEDIATE: a reader that becomes a writer cannot wait its turn. */
 	if (c->depth == 0 &&
-	    catalog_execute(c, "BEGIN IMMEDIATE", err, err_size) < 0)
+	    catalog_execute(c, c->engine->begin, err, err_size) < 0) {
+		c->depth = 1;
+		catalog_rollback(c);
 		return -1;
+	}
 	c->depth++;
 	return 0;
 }
@@ -151,11 +177,14 @@ catalog_commit(struct catalog *c, char *err, size_t err_size)
 void
 catalog_rollback(struct catalog *c)
 {
+	char err[1];
+
 	if (c->depth == 0)
 		return;
 	c->depth = 0;
-	/* SQLite may have done so already, and then says an error. */
-	(void)sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+	/* The database may have done so already, and then says an error. */
+	if (catalog_execute(c, "ROLLBACK", err, sizeof(err)) < 0)
+		return;
 }
 
 unsigned

@@ -1,11 +1,15 @@
 /*
- * catalog: FOLDER/catalog.db, what is known of each trace file of an archive.
+ * catalog: FOLDER/catalog.db, what is known of each trace file of an archive; or
+ * the same tables in PostgreSQL, of what several collectors have in one store.
  *
  * SQLite in WAL mode: any number of processes read it, one at a time writes.
  * A row is a function of its file (segment_entry), but for three things: pinned
  * (a mark beside the file, folder.h), local, and the columns of the store.  So
  * it can be thrown away and made anew, and a power failure may take its newest
  * transactions (synchronous = NORMAL), not its consistency.
+ *
+ * A shared catalogue has no local rows.  Their paths begin with the collector's
+ * name, as a folder, so that those of several never meet.
  *
  * Not thread-safe: one handle is one thread's.  Knows no files but its own.
  */
@@ -19,9 +23,9 @@
 #include "transport/base/compiler.h"
 
 struct catalog;
+struct catalog_statement;
 struct segment_entry;
 struct sqlite3;
-struct sqlite3_stmt;
 
 /* PRAGMA user_version of the tables in catalog_schema.c. */
 #define CATALOG_VERSION 2
@@ -34,6 +38,7 @@ enum catalog_kind {
 	CATALOG_TRIGGER = 3,
 	CATALOG_PROCESS = 4,
 	CATALOG_LOSS = 5, /* one term, "": segments that lost something */
+	CATALOG_COLLECTOR = 6, /* of a shared catalogue */
 };
 /* The class in postings of a segment without times. */
 #define CATALOG_TIMELESS (-1)
@@ -49,7 +54,23 @@ enum catalog_mode {
  */
 struct catalog *catalog_open(const char *folder, enum catalog_mode mode,
     char *err, size_t err_size) MUST_CHECK;
+/*
+ * Likewise the shared one at a postgresql:// URL; its tables are made where it is
+ * to be written.  Waits for the server for seconds at most, here and in all
+ * calls below.  A connection that is lost stays so: each call fails.
+ */
+struct catalog *catalog_connect(const char *url, enum catalog_mode mode,
+    char *err, size_t err_size) MUST_CHECK;
+/* An empty one in memory, of SQLite. */
+struct catalog *catalog_scratch(char *err, size_t err_size) MUST_CHECK;
 void catalog_close(struct catalog *c);
+bool catalog_is_shared(const struct catalog *c);
+/*
+ * Has statements fail once is_over(arg) is true, which is asked now and then,
+ * and, of SQLite, rows of more bytes than so many.
+ */
+void catalog_bound(struct catalog *c, int row_bytes, int (*is_over)(void *arg),
+    void *arg);
 /*
  * Removes the catalogue of a folder, with its journal, so that it can be made
  * anew.  -1 with a sentence: a process has it open.
@@ -105,16 +126,24 @@ struct catalog_row {
 };
 
 /* A value for a `?` of a condition. */
-enum catalog_type { CATALOG_INTEGER, CATALOG_TEXT, CATALOG_BLOB };
+enum catalog_type {
+	CATALOG_INTEGER,
+	CATALOG_TEXT,
+	CATALOG_BLOB,
+	CATALOG_PATTERN, /* text as glob.h has it, behind GLOB */
+};
 struct catalog_value {
 	enum catalog_type type;
 	int64_t integer;
-	const void *bytes; /* text with its terminator, or a blob; borrowed */
-	size_t len;        /* of a blob */
+	/* Text with its terminator, or a blob; borrowed.  NULL: SQL's. */
+	const void *bytes;
+	size_t len; /* of a blob */
 };
 #define CATALOG_INT(v) ((struct catalog_value){ .integer = (v) })
 #define CATALOG_STR(v)                                                        \
 	((struct catalog_value){ .type = CATALOG_TEXT, .bytes = (v) })
+#define CATALOG_GLOB(v)                                                       \
+	((struct catalog_value){ .type = CATALOG_PATTERN, .bytes = (v) })
 
 /* A row; false ends the walk, which is no failure. */
 typedef bool (*catalog_row_fn)(void *arg, const struct catalog_row *row);
@@ -132,17 +161,31 @@ int catalog_find(struct catalog *c, const char *path, catalog_row_fn fn,
     void *arg, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * For SQL of others.  A prepared statement belongs to the handle, is kept for
- * the next call with the same text (which must be static), and comes reset.
+ * For SQL of others, in words that SQLite and PostgreSQL have in common, or that
+ * postgres_sql.h says in PostgreSQL's.  A prepared statement belongs to the
+ * handle, is kept for the next call with the same text (which must be static),
+ * and comes reset.
  */
-struct sqlite3_stmt *catalog_prepare(struct catalog *c, const char *sql,
+struct catalog_statement *catalog_prepare(struct catalog *c, const char *sql,
     char *err, size_t err_size) MUST_CHECK;
-int catalog_bind(struct catalog *c, struct sqlite3_stmt *s,
+/* The caller's, of any text, until catalog_finish(), for which NULL is fine. */
+struct catalog_statement *catalog_compile(struct catalog *c, const char *sql,
+    char *err, size_t err_size) MUST_CHECK;
+void catalog_finish(struct catalog_statement *s);
+/* Values of ?1 and so on. */
+int catalog_bind(struct catalog *c, struct catalog_statement *s,
     const struct catalog_value *values, size_t n_values, char *err,
     size_t err_size) MUST_CHECK;
 /* 1: a row; 0: the end; the statement is reset on 0 and -1. */
-int catalog_step(struct catalog *c, struct sqlite3_stmt *s, char *err,
+int catalog_step(struct catalog *c, struct catalog_statement *s, char *err,
     size_t err_size) MUST_CHECK;
+void catalog_reset(struct catalog_statement *s);
+/* Columns of a row, from 0; good until the next step.  NULL: 0 or NULL. */
+int64_t catalog_int(struct catalog_statement *s, int column);
+const char *catalog_text(struct catalog_statement *s, int column);
+const void *catalog_blob(struct catalog_statement *s, int column, size_t *len);
+bool catalog_is_null(struct catalog_statement *s, int column);
+/* The handle of SQLite; NULL: the catalogue is in PostgreSQL. */
 struct sqlite3 *catalog_handle(struct catalog *c);
 /* Several changes as one: catalog_put() and others nest in it. */
 int catalog_begin(struct catalog *c, char *err, size_t err_size) MUST_CHECK;

@@ -12,19 +12,53 @@
 /* Statements that are kept prepared; the oldest goes first. */
 #define CATALOG_STATEMENTS 48
 
+struct catalog_engine;
+
 struct catalog_statement {
-	const char *sql; /* static: compared by address */
-	sqlite3_stmt *stmt; /* owned */
+	struct catalog *catalog;
+	const char *sql; /* static: compared by address; NULL: not kept */
+	void *of; /* the engine's own; NULL: none */
 };
 
 struct catalog {
-	sqlite3 *db; /* owned */
-	char *file;  /* owned: the path of catalog.db */
-	int folder;  /* descriptor; flock()ed as long as the catalogue is open */
+	const struct catalog_engine *engine;
+	sqlite3 *db; /* owned; NULL: of another engine */
+	struct postgres *postgres; /* owned; likewise */
+	char *file;  /* owned: the path of catalog.db, or another name for people */
+	int folder;  /* descriptor; flock()ed while the catalogue is open; or -1 */
 	struct catalog_statement kept[CATALOG_STATEMENTS];
 	unsigned next_kept;
 	unsigned depth; /* of catalog_begin() */
 };
+
+/* A database; the calls mean the same as those of catalog.h. */
+struct catalog_engine {
+	const char *begin; /* SQL of a transaction that writes */
+	/* NULL with a sentence. */
+	void *(*prepare)(struct catalog *c, const char *sql, char *err,
+	    size_t err_size);
+	bool (*busy)(void *s);
+	int (*bind)(struct catalog *c, void *s, const struct catalog_value *v,
+	    size_t n, char *err, size_t err_size);
+	int (*step)(struct catalog *c, void *s, char *err, size_t err_size);
+	void (*reset)(void *s);
+	void (*finish)(void *s); /* NULL is fine */
+	int64_t (*integer)(void *s, int column);
+	const char *(*text)(void *s, int column);
+	const void *(*blob)(void *s, int column, size_t *len);
+	bool (*is_null)(void *s, int column);
+	/* Several statements without values. */
+	int (*execute)(struct catalog *c, const char *sql, char *err,
+	    size_t err_size);
+	void (*bound)(struct catalog *c, int row_bytes,
+	    int (*is_over)(void *arg), void *arg);
+	void (*close)(struct catalog *c);
+};
+
+extern const struct catalog_engine catalog_sqlite;
+
+/* In the file's header, so that file(1) and we know whose it is. */
+#define CATALOG_APPLICATION 0x54724361
 
 /* The tables, for an empty database. */
 extern const char catalog_schema[];

@@ -11,9 +11,6 @@
 #include "client/archive/catalog_internal.h"
 #include "transport/base/failure.h"
 
-/* In the file's header, so that file(1) and we know whose it is. */
-#define APPLICATION_ID 0x54724361
-
 /* Each database of its own page cache; a million segments are 1.5 GB. */
 #define SETTINGS                                                              \
 	"PRAGMA foreign_keys = ON;"                                           \
@@ -28,14 +25,14 @@ static int
 read_number(struct catalog *c, const char *sql, int64_t *out, char *err,
     size_t err_size)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	int rc;
 
 	s = catalog_prepare(c, sql, err, err_size);
 	if (s == NULL || (rc = catalog_step(c, s, err, err_size)) < 0)
 		return -1;
-	*out = rc == 1 ? sqlite3_column_int64(s, 0) : 0;
-	sqlite3_reset(s);
+	*out = rc == 1 ? catalog_int(s, 0) : 0;
+	catalog_reset(s);
 	return 0;
 }
 
@@ -48,7 +45,7 @@ check_version(struct catalog *c, char *err, size_t err_size)
 	    read_number(c, "PRAGMA user_version", &version, err, err_size) < 0)
 		return -1;
 	/* Anything may be called so: another program's database has its own. */
-	if (id != APPLICATION_ID)
+	if (id != CATALOG_APPLICATION)
 		return FAILURE(err, err_size, "%s is no catalogue of "
 		    "Tributary's: tributary archive reindex --full replaces "
 		    "it", c->file);
@@ -84,7 +81,7 @@ fill(struct catalog *c, char *err, size_t err_size)
 
 	snprintf(last, sizeof(last),
 	    "PRAGMA application_id = %d; PRAGMA user_version = %d;",
-	    APPLICATION_ID, CATALOG_VERSION);
+	    CATALOG_APPLICATION, CATALOG_VERSION);
 	if (open_database(c, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err,
 	    err_size) < 0)
 		return -1;
@@ -102,7 +99,7 @@ fill(struct catalog *c, char *err, size_t err_size)
 static int
 make_database(const char *folder, const char *file, char *err, size_t err_size)
 {
-	struct catalog made = { .folder = -1 };
+	struct catalog made = { .engine = &catalog_sqlite, .folder = -1 };
 	int rc = -1;
 
 	if (asprintf(&made.file, "%s/.%s.%d", folder, CATALOG_FILE,
@@ -111,7 +108,7 @@ make_database(const char *folder, const char *file, char *err, size_t err_size)
 	/* A process of this number may have been killed here. */
 	(void)unlink(made.file);
 	rc = fill(&made, err, err_size);
-	sqlite3_finalize(made.kept[0].stmt);
+	sqlite3_finalize(made.kept[0].of);
 	sqlite3_close(made.db);
 	if (rc == 0 && link(made.file, file) < 0 && errno != EEXIST)
 		rc = FAILURE(err, err_size, "cannot make %s: %s", file,
@@ -204,6 +201,7 @@ catalog_open(const char *folder, enum catalog_mode mode, char *err,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
+	c->engine = &catalog_sqlite;
 	if ((c->folder = open_folder(folder, err, err_size)) < 0)
 		goto fail;
 	if (mode == CATALOG_WRITE)
@@ -224,20 +222,23 @@ fail:
 	return NULL;
 }
 
-void
-catalog_close(struct catalog *c)
+struct catalog *
+catalog_scratch(char *err, size_t err_size)
 {
-	size_t i;
+	struct catalog *c = calloc(1, sizeof(*c));
 
-	if (c == NULL)
-		return;
-	for (i = 0; i < CATALOG_STATEMENTS; i++)
-		sqlite3_finalize(c->kept[i].stmt);
-	sqlite3_close(c->db);
-	free(c->file);
-	if (c->folder >= 0)
-		close(c->folder);
-	free(c);
+	if (c == NULL || (c->file = strdup(":memory:")) == NULL) {
+		free(c);
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	c->engine = &catalog_sqlite;
+	c->folder = -1;
+	if (open_database(c, SQLITE_OPEN_READWRITE, err, err_size) == 0 &&
+	    catalog_execute(c, catalog_schema, err, err_size) == 0)
+		return c;
+	catalog_close(c);
+	return NULL;
 }
 
 int

@@ -1,40 +1,44 @@
-#include <sqlite3.h>
+#include <assert.h>
 #include <string.h>
 
 #include "client/archive/catalog.h"
 #include "client/archive/catalog_internal.h"
 #include "client/archive/segment_entry.h"
 
-/* Values for a statement, NULLs among them; an enum of its own for clarity. */
+/* More than the columns of any table. */
+#define VALUES_MAX 32u
+
+/* Values for a statement, NULLs among them; borrowed until it runs. */
 struct binding {
-	sqlite3_stmt *s;
-	int next;
-	int rc;
+	struct catalog_statement *s;
+	struct catalog_value v[VALUES_MAX];
+	size_t n;
 };
+
+static void
+put_value(struct binding *b, struct catalog_value v)
+{
+	assert(b->n < VALUES_MAX);
+	b->v[b->n++] = v;
+}
 
 static void
 put_int(struct binding *b, int64_t v)
 {
-	if (b->rc == SQLITE_OK)
-		b->rc = sqlite3_bind_int64(b->s, b->next++, v);
+	put_value(b, CATALOG_INT(v));
 }
 
 static void
 put_int_if(struct binding *b, bool there, int64_t v)
 {
-	if (there)
-		put_int(b, v);
-	else
-		b->next++;
+	put_value(b, there ? CATALOG_INT(v) : CATALOG_STR(NULL));
 }
 
 /* NULL becomes SQL's. */
 static void
 put_text(struct binding *b, const char *v)
 {
-	if (b->rc == SQLITE_OK)
-		b->rc = sqlite3_bind_text(b->s, b->next++, v, -1,
-		    SQLITE_STATIC);
+	put_value(b, CATALOG_STR(v));
 }
 
 static void
@@ -46,10 +50,8 @@ put_name(struct binding *b, const char *v)
 static void
 put_blob_if(struct binding *b, bool there, const void *v, size_t len)
 {
-	if (there && b->rc == SQLITE_OK)
-		b->rc = sqlite3_bind_blob64(b->s, b->next, v, len,
-		    SQLITE_STATIC);
-	b->next++;
+	put_value(b, (struct catalog_value){ .type = CATALOG_BLOB,
+	    .bytes = there ? v : NULL, .len = len });
 }
 
 static void
@@ -76,7 +78,7 @@ struct change {
 static int
 begin(struct change *g, struct binding *b, const char *sql)
 {
-	*b = (struct binding){ .next = 1 };
+	b->n = 0;
 	b->s = catalog_prepare(g->c, sql, g->err, g->err_size);
 	return b->s == NULL ? -1 : 0;
 }
@@ -85,8 +87,8 @@ begin(struct change *g, struct binding *b, const char *sql)
 static int
 run(struct change *g, struct binding *b)
 {
-	if (b->rc != SQLITE_OK)
-		return catalog_failed(g->c, g->err, g->err_size);
+	if (catalog_bind(g->c, b->s, b->v, b->n, g->err, g->err_size) < 0)
+		return -1;
 	return catalog_step(g->c, b->s, g->err, g->err_size);
 }
 
@@ -97,8 +99,8 @@ run_for_id(struct change *g, struct binding *b, int64_t *id)
 	int rc = run(g, b);
 
 	if (rc == 1) {
-		*id = sqlite3_column_int64(b->s, 0);
-		sqlite3_reset(b->s);
+		*id = catalog_int(b->s, 0);
+		catalog_reset(b->s);
 	}
 	return rc < 0 ? -1 : 0;
 }
@@ -248,8 +250,8 @@ put_data_sources(struct change *g, const struct segment_entry *e)
 	size_t i;
 
 	for (i = 0; i < e->n_data_sources; i++) {
-		if (begin(g, &b, "INSERT OR IGNORE INTO data_sources "
-		    "(segment, name) VALUES (?,?)") < 0)
+		if (begin(g, &b, "INSERT INTO data_sources "
+		    "(segment, name) VALUES (?,?) ON CONFLICT DO NOTHING") < 0)
 			return -1;
 		put_int(&b, g->segment);
 		put_name(&b, e->data_sources[i]);
@@ -291,6 +293,7 @@ put_process(struct change *g, const struct segment_process *p,
 {
 	struct binding b;
 	int64_t id = 0;
+	int rc;
 
 	if (find_process(g, p, machine, &id) < 0)
 		return -1;
@@ -304,15 +307,15 @@ put_process(struct change *g, const struct segment_process *p,
 		if (run_for_id(g, &b, &id) < 0)
 			return -1;
 	}
-	if (begin(g, &b, "INSERT OR IGNORE INTO seen (segment, process) "
-	    "VALUES (?,?)") < 0)
+	if (begin(g, &b, "INSERT INTO seen (segment, process) VALUES (?,?) "
+	    "ON CONFLICT DO NOTHING RETURNING 1") < 0)
 		return -1;
 	put_int(&b, g->segment);
 	put_int(&b, id);
-	if (run(g, &b) < 0)
-		return -1;
-	if (sqlite3_changes(catalog_handle(g->c)) == 0)
-		return 0;
+	/* No row: it is known already. */
+	if ((rc = run(g, &b)) != 1)
+		return rc;
+	catalog_reset(b.s);
 	if (begin(g, &b, "UPDATE processes SET segments = segments + 1 "
 	    "WHERE id = ?") < 0)
 		return -1;
@@ -336,18 +339,15 @@ put_processes(struct change *g, const struct segment_entry *e)
 
 /* ---- the inverted index ---- */
 
-/* Runs a statement whose parameters are the segment's id, each time. */
+/* Runs a statement whose ?1 is the segment's id. */
 static int
 run_for_segment(struct change *g, const char *sql)
 {
 	struct binding b;
-	int i, n;
 
 	if (begin(g, &b, sql) < 0)
 		return -1;
-	n = sqlite3_bind_parameter_count(b.s);
-	for (i = 0; i < n; i++)
-		put_int(&b, g->segment);
+	put_int(&b, g->segment);
 	return run(g, &b);
 }
 
@@ -356,36 +356,60 @@ run_for_segment(struct change *g, const char *sql)
  * catalog_kind.  Machines without packets are none of its terms: each segment
  * names some.
  */
-#define OWN                                                                   \
+#define OWN(more)                                                             \
     "WITH own(kind, name) AS ("                                               \
     "SELECT 1, recording FROM segments WHERE id = ?1 UNION "                  \
     "SELECT 2, name FROM machines WHERE segment = ?1 AND packets > 0 UNION "  \
     "SELECT 3, name FROM triggers WHERE segment = ?1 UNION "                  \
     "SELECT 4, p.name FROM seen AS x JOIN processes AS p "                    \
     "ON p.id = x.process WHERE x.segment = ?1 UNION "                         \
-    "SELECT 5, '' FROM segments WHERE id = ?1 AND lost > 0) "
+    "SELECT 5, '' FROM segments WHERE id = ?1 AND lost > 0" more ") "
+/* In a shared catalogue, the first folder of the path: what is before a "/". */
+#define COLLECTOR                                                             \
+    " UNION SELECT 6, substr(path, 1, length(path) - length(ltrim(path, "     \
+    "replace(path, '/', '')))) FROM segments WHERE id = ?1"
 /* Their ids. */
-#define TERMS_OF                                                              \
-    OWN "SELECT t.id FROM own JOIN terms AS t ON t.kind = own.kind "          \
+#define TERMS_OF(more)                                                        \
+    OWN(more) "SELECT t.id FROM own JOIN terms AS t ON t.kind = own.kind "    \
     "AND t.name = own.name"
+/* base: what is behind the last slash. */
+#define PUT_TERMS(more)                                                       \
+    OWN(more) "INSERT INTO terms (kind, name, base) SELECT kind, name, "      \
+    "substr(name, length(rtrim(name, replace(name, '/', ''))) + 1) FROM own " \
+    "WHERE TRUE ON CONFLICT DO NOTHING"
+#define PUT_POSTINGS(more)                                                    \
+    OWN(more) "INSERT INTO postings (term, class, first_ns, segment) "        \
+    "SELECT t.id, coalesce(s.class, -1), coalesce(s.first_ns, 0), s.id "      \
+    "FROM own JOIN terms AS t ON t.kind = own.kind "                          \
+    "AND t.name = own.name JOIN segments AS s ON s.id = ?1 "                  \
+    "WHERE TRUE ON CONFLICT DO NOTHING"
+#define REMOVE_POSTINGS(more)                                                 \
+    "DELETE FROM postings WHERE term IN (" TERMS_OF(more) ") AND "            \
+    "(class, first_ns) = (SELECT coalesce(class, -1), "                       \
+    "coalesce(first_ns, 0) FROM segments WHERE id = ?1) AND segment = ?1"
+#define REMOVE_TERMS(more)                                                    \
+    "DELETE FROM terms WHERE id IN (" TERMS_OF(more) ") AND NOT EXISTS "      \
+    "(SELECT 1 FROM postings WHERE term = terms.id)"
+
+static int
+run_all(struct change *g, const char *const *statements, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (run_for_segment(g, statements[i]) < 0)
+			return -1;
+	return 0;
+}
 
 static int
 put_terms(struct change *g)
 {
-	/* base: what is behind the last slash. */
-	static const char terms[] =
-	    OWN "INSERT OR IGNORE INTO terms (kind, name, base) "
-	    "SELECT kind, name, substr(name, "
-	    "length(rtrim(name, replace(name, '/', ''))) + 1) FROM own";
-	static const char postings[] =
-	    OWN "INSERT OR IGNORE INTO postings "
-	    "(term, class, first_ns, segment) "
-	    "SELECT t.id, ifnull(s.class, -1), ifnull(s.first_ns, 0), s.id "
-	    "FROM own JOIN terms AS t ON t.kind = own.kind "
-	    "AND t.name = own.name JOIN segments AS s ON s.id = ?1";
+	static const char *const own[] = { PUT_TERMS(""), PUT_POSTINGS("") };
+	static const char *const shared[] = { PUT_TERMS(COLLECTOR),
+		PUT_POSTINGS(COLLECTOR) };
 
-	return run_for_segment(g, terms) < 0 ||
-	    run_for_segment(g, postings) < 0 ? -1 : 0;
+	return run_all(g, catalog_is_shared(g->c) ? shared : own, 2);
 }
 
 int
@@ -402,30 +426,25 @@ catalog_put_terms(struct catalog *c, int64_t id, char *err, size_t err_size)
 static int
 remove_parts(struct change *g)
 {
-	static const char *const statements[] = {
-		"DELETE FROM postings WHERE term IN (" TERMS_OF ") AND "
-		"(class, first_ns) = (SELECT ifnull(class, -1), "
-		"ifnull(first_ns, 0) FROM segments WHERE id = ?1) AND "
-		"segment = ?1",
-		"DELETE FROM terms WHERE id IN (" TERMS_OF ") AND NOT EXISTS "
-		"(SELECT 1 FROM postings WHERE term = terms.id)",
+	static const char *const own[] = { REMOVE_POSTINGS(""),
+		REMOVE_TERMS("") };
+	static const char *const shared[] = { REMOVE_POSTINGS(COLLECTOR),
+		REMOVE_TERMS(COLLECTOR) };
+	static const char *const lists[] = {
 		"UPDATE processes SET segments = segments - 1 WHERE id IN "
-		"(SELECT process FROM seen WHERE segment = ?)",
+		"(SELECT process FROM seen WHERE segment = ?1)",
 		"DELETE FROM processes WHERE segments = 0 AND id IN "
-		"(SELECT process FROM seen WHERE segment = ?)",
-		"DELETE FROM seen WHERE segment = ?",
-		"DELETE FROM machines WHERE segment = ?",
-		"DELETE FROM losses WHERE segment = ?",
-		"DELETE FROM triggers WHERE segment = ?",
-		"DELETE FROM data_sources WHERE segment = ?",
+		"(SELECT process FROM seen WHERE segment = ?1)",
+		"DELETE FROM seen WHERE segment = ?1",
+		"DELETE FROM machines WHERE segment = ?1",
+		"DELETE FROM losses WHERE segment = ?1",
+		"DELETE FROM triggers WHERE segment = ?1",
+		"DELETE FROM data_sources WHERE segment = ?1",
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
-		if (run_for_segment(g, statements[i]) < 0)
-			return -1;
-	}
-	return 0;
+	if (run_all(g, catalog_is_shared(g->c) ? shared : own, 2) < 0)
+		return -1;
+	return run_all(g, lists, sizeof(lists) / sizeof(lists[0]));
 }
 
 /* Removes the parts of the row that this path has; the new row has its id. */
@@ -486,7 +505,7 @@ catalog_remove(struct catalog *c, int64_t id, char *err, size_t err_size)
 	if (catalog_begin(c, err, err_size) < 0)
 		return -1;
 	if ((rc = remove_parts(&g)) == 0)
-		rc = run_for_segment(&g, "DELETE FROM segments WHERE id = ?");
+		rc = run_for_segment(&g, "DELETE FROM segments WHERE id = ?1");
 	return finish(&g, rc);
 }
 

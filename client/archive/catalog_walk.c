@@ -1,4 +1,3 @@
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,14 +20,14 @@ enum column {
 	"FROM segments AS s "
 
 static const char *
-text_or_null(sqlite3_stmt *s, int column)
+text_or_null(struct catalog_statement *s, int column)
 {
-	return (const char *)sqlite3_column_text(s, column);
+	return catalog_text(s, column);
 }
 
 /* The schema says NOT NULL, but a catalogue may come from anywhere. */
 static const char *
-text(sqlite3_stmt *s, int column)
+text(struct catalog_statement *s, int column)
 {
 	const char *v = text_or_null(s, column);
 
@@ -36,49 +35,53 @@ text(sqlite3_stmt *s, int column)
 }
 
 static const uint8_t *
-checksum(sqlite3_stmt *s)
+checksum(struct catalog_statement *s)
 {
 	static const uint8_t none[SEGMENT_SHA256];
 
-	if (sqlite3_column_bytes(s, SHA256) != (int)sizeof(none))
-		return none;
-	return sqlite3_column_blob(s, SHA256);
+	const uint8_t *bytes;
+	size_t len;
+
+	bytes = catalog_blob(s, SHA256, &len);
+	return bytes != NULL && len == sizeof(none) ? bytes : none;
 }
 
 static void
-read_row(struct catalog_row *row, sqlite3_stmt *s)
+read_row(struct catalog_row *row, struct catalog_statement *s)
 {
 	*row = (struct catalog_row){
-		.id = sqlite3_column_int64(s, ID),
+		.id = catalog_int(s, ID),
 		.path = text(s, PATH),
-		.bytes = (uint64_t)sqlite3_column_int64(s, BYTES),
-		.mtime_ns = sqlite3_column_int64(s, MTIME),
+		.bytes = (uint64_t)catalog_int(s, BYTES),
+		.mtime_ns = catalog_int(s, MTIME),
 		.sha256 = checksum(s),
 		.verdict = text(s, VERDICT),
 		.problem = text(s, PROBLEM),
 		.recording = text(s, RECORDING),
-		.number = (uint32_t)sqlite3_column_int64(s, NUMBER),
+		.number = (uint32_t)catalog_int(s, NUMBER),
 		.machine = text(s, MACHINE),
-		.packets = (uint64_t)sqlite3_column_int64(s, PACKETS),
-		.lost = (uint64_t)sqlite3_column_int64(s, LOST),
-		.has_wall = sqlite3_column_type(s, FIRST) != SQLITE_NULL,
-		.first_ns = sqlite3_column_int64(s, FIRST),
-		.last_ns = sqlite3_column_int64(s, LAST),
-		.pinned = sqlite3_column_int(s, PINNED) != 0,
-		.local = sqlite3_column_int(s, LOCAL) != 0,
+		.packets = (uint64_t)catalog_int(s, PACKETS),
+		.lost = (uint64_t)catalog_int(s, LOST),
+		.has_wall = !catalog_is_null(s, FIRST),
+		.first_ns = catalog_int(s, FIRST),
+		.last_ns = catalog_int(s, LAST),
+		.pinned = catalog_int(s, PINNED) != 0,
+		/* No one's disk, whatever the row says. */
+		.local = !catalog_is_shared(s->catalog) &&
+		    catalog_int(s, LOCAL) != 0,
 		.stored = {
 			.state = text_or_null(s, STATE),
 			.url = text_or_null(s, URL),
 			.etag = text_or_null(s, ETAG),
 			.detail = text_or_null(s, DETAIL),
-			.at_ns = sqlite3_column_int64(s, STORED_AT),
+			.at_ns = catalog_int(s, STORED_AT),
 		},
 	};
 }
 
 /* Takes ownership of no statement: it is reset behind the walk. */
 static int
-walk(struct catalog *c, sqlite3_stmt *s, const struct catalog_value *values,
+walk(struct catalog *c, struct catalog_statement *s, const struct catalog_value *values,
     size_t n_values, catalog_row_fn fn, void *arg, char *err, size_t err_size)
 {
 	struct catalog_row row;
@@ -100,7 +103,7 @@ walk(struct catalog *c, sqlite3_stmt *s, const struct catalog_value *values,
 		if (!fn(arg, &row))
 			break;
 	}
-	sqlite3_reset(s);
+	catalog_reset(s);
 	return rc < 0 ? -1 : n;
 }
 
@@ -109,17 +112,16 @@ catalog_each(struct catalog *c, const char *sql,
     const struct catalog_value *values, size_t n_values, catalog_row_fn fn,
     void *arg, char *err, size_t err_size)
 {
-	sqlite3_stmt *s = NULL;
+	struct catalog_statement *s;
 	char *all = NULL;
 	int rc;
 
 	if (asprintf(&all, COLUMNS "%s", sql) < 0)
 		return FAILURE(err, err_size, "out of memory");
-	if (sqlite3_prepare_v2(c->db, all, -1, &s, NULL) != SQLITE_OK)
-		rc = catalog_failed(c, err, err_size);
-	else
-		rc = walk(c, s, values, n_values, fn, arg, err, err_size);
-	sqlite3_finalize(s);
+	s = catalog_compile(c, all, err, err_size);
+	rc = s == NULL ? -1 :
+	    walk(c, s, values, n_values, fn, arg, err, err_size);
+	catalog_finish(s);
 	free(all);
 	return rc < 0 ? -1 : 0;
 }
@@ -129,7 +131,7 @@ catalog_find(struct catalog *c, const char *path, catalog_row_fn fn, void *arg,
     char *err, size_t err_size)
 {
 	const struct catalog_value v = CATALOG_STR(path);
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 
 	s = catalog_prepare(c, COLUMNS "WHERE s.path = ?", err, err_size);
 	return s == NULL ? -1 : walk(c, s, &v, 1, fn, arg, err, err_size);

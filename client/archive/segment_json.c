@@ -1,6 +1,5 @@
 #include "client/archive/segment_json.h"
 
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +49,7 @@ char *
 segment_json_write(struct catalog *c, int64_t id, char *err, size_t err_size)
 {
 	const struct catalog_value value = CATALOG_INT(id);
-	sqlite3_stmt *s = catalog_prepare(c, write_sql, err, err_size);
+	struct catalog_statement *s = catalog_prepare(c, write_sql, err, err_size);
 	char *line = NULL;
 	int rc;
 
@@ -62,8 +61,8 @@ segment_json_write(struct catalog *c, int64_t id, char *err, size_t err_size)
 		snprintf(err, err_size, "it is not in the catalogue any more");
 		return NULL;
 	}
-	line = strdup((const char *)sqlite3_column_text(s, 0));
-	sqlite3_reset(s);
+	line = strdup(catalog_text(s, 0));
+	catalog_reset(s);
 	if (line == NULL)
 		snprintf(err, err_size, "no memory");
 	return line;
@@ -87,7 +86,7 @@ static const char put_segment_sql[] =
     " j->>'first_ns', j->>'last_ns', j->>'first_boot_ns',"
     " j->>'last_boot_ns',"
     " tributary_span_class(j->>'first_ns', j->>'last_ns'), 0, 0, ?2, ?3, ?4,"
-    " ?5 FROM (SELECT ?1 AS j)";
+    " ?5 FROM (SELECT ?1 AS j) RETURNING id";
 
 /* ?1: the line, ?2: the row's id. */
 static const char *const put_lists_sql[] = {
@@ -118,21 +117,26 @@ static const char *const put_lists_sql[] = {
 	" WHERE id IN (SELECT process FROM seen WHERE segment = ?2)",
 };
 
+/* *id: of a row that the statement returns. */
 static int
 run(struct catalog *c, const char *sql, const struct catalog_value *values,
-    size_t n, char *err, size_t err_size)
+    size_t n, int64_t *id, char *err, size_t err_size)
 {
-	sqlite3_stmt *s = catalog_prepare(c, sql, err, err_size);
-	size_t wanted;
+	struct catalog_statement *s = catalog_prepare(c, sql, err, err_size);
+	int rc;
 
 	if (s == NULL)
 		return -1;
 	/* Not each statement needs the row's id. */
-	wanted = (size_t)sqlite3_bind_parameter_count(s);
-	if (catalog_bind(c, s, values, wanted < n ? wanted : n, err,
-		err_size) != 0)
+	if (strstr(sql, "?2") == NULL)
+		n = 1;
+	if (catalog_bind(c, s, values, n, err, err_size) != 0)
 		return -1;
-	return catalog_step(c, s, err, err_size) < 0 ? -1 : 0;
+	if ((rc = catalog_step(c, s, err, err_size)) == 1) {
+		*id = catalog_int(s, 0);
+		catalog_reset(s);
+	}
+	return rc < 0 ? -1 : 0;
 }
 
 static int
@@ -144,15 +148,17 @@ add(struct catalog *c, const char *line, const struct catalog_stored *stored,
 		CATALOG_STR(stored->url), CATALOG_STR(stored->etag),
 		CATALOG_INT(stored->at_ns),
 	};
+	int64_t id = 0;
 	size_t i;
 
 	if (catalog_begin(c, err, err_size) != 0)
 		return -1;
-	if (run(c, put_segment_sql, values, 5, err, err_size) != 0)
+	if (run(c, put_segment_sql, values, 5, &id, err, err_size) != 0)
 		goto fail;
-	values[1] = CATALOG_INT(sqlite3_last_insert_rowid(catalog_handle(c)));
+	values[1] = CATALOG_INT(id);
 	for (i = 0; i < sizeof(put_lists_sql) / sizeof(put_lists_sql[0]); i++)
-		if (run(c, put_lists_sql[i], values, 2, err, err_size) != 0)
+		if (run(c, put_lists_sql[i], values, 2, &id, err,
+			err_size) != 0)
 			goto fail;
 	if (catalog_put_terms(c, values[1].integer, err, err_size) != 0)
 		goto fail;
@@ -185,22 +191,24 @@ look(struct catalog *c, const char *line, struct known *k, char *err,
     size_t err_size)
 {
 	const struct catalog_value value = CATALOG_STR(line);
-	sqlite3_stmt *s = catalog_prepare(c, "SELECT j->>'path',"
+	struct catalog_statement *s = catalog_prepare(c, "SELECT j->>'path',"
 	    " tributary_unhex(j->>'sha256', 32) FROM (SELECT ?1 AS j)"
 	    " WHERE json_valid(j) AND j->>'tributary' = 1", err, err_size);
 	uint8_t sha256[SEGMENT_SHA256];
+	const void *bytes;
 	char *path = NULL;
+	size_t len;
 	int rc;
 
 	if (s == NULL || catalog_bind(c, s, &value, 1, err, err_size) != 0 ||
 	    (rc = catalog_step(c, s, err, err_size)) < 0)
 		return -1;
-	if (rc > 0 && sqlite3_column_bytes(s, 1) == SEGMENT_SHA256 &&
-	    sqlite3_column_type(s, 0) == SQLITE_TEXT) {
-		memcpy(sha256, sqlite3_column_blob(s, 1), sizeof(sha256));
-		path = strdup((const char *)sqlite3_column_text(s, 0));
+	if (rc > 0 && (bytes = catalog_blob(s, 1, &len)) != NULL &&
+	    len == SEGMENT_SHA256 && catalog_text(s, 0) != NULL) {
+		memcpy(sha256, bytes, sizeof(sha256));
+		path = strdup(catalog_text(s, 0));
 	}
-	sqlite3_reset(s);
+	catalog_reset(s);
 	if (path == NULL || !archive_path_is_segment(path)) {
 		free(path);
 		return FAILURE(err, err_size, "it describes no segment");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/archive/postgres_url.h"
 #include "client/text/time_point.h"
 #include "transport/base/failure.h"
 
@@ -49,17 +50,58 @@ settle_span(struct selection *s, int64_t now_ns, char *err, size_t err_size)
 	return 0;
 }
 
+static const char *
+from_environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+/* Which archive: a folder, or a shared catalogue. */
+static int
+settle_place(struct selection *s, char *err, size_t err_size)
+{
+	char name[POSTGRES_NAME_MAX];
+
+	if (s->folder != NULL && s->catalog != NULL)
+		return FAILURE(err, err_size, "--archive, or --catalog: not "
+		    "both");
+	if (s->folder == NULL && s->catalog == NULL &&
+	    (s->folder = from_environment("TRIBUTARY_ARCHIVE")) == NULL)
+		s->catalog = from_environment("TRIBUTARY_CATALOG");
+	if (s->catalog == NULL && s->collector != NULL)
+		return FAILURE(err, err_size, "--collector goes with --catalog: "
+		    "a folder has the segments of one");
+	if (s->catalog != NULL) {
+		if (postgres_url_name(s->catalog, name, err, err_size) < 0)
+			return -1;
+		snprintf(s->name, sizeof(s->name), "%s", name);
+		return 0;
+	}
+	if (s->folder == NULL || s->folder[0] == '\0')
+		s->folder = SELECTION_DEFAULT_FOLDER;
+	snprintf(s->name, sizeof(s->name), "%s", s->folder);
+	return 0;
+}
+
+struct catalog *
+selection_open(const struct selection *s, char *err, size_t err_size)
+{
+	return s->catalog != NULL ?
+	    catalog_connect(s->catalog, CATALOG_READ, err, err_size) :
+	    catalog_open(s->folder, CATALOG_READ, err, err_size);
+}
+
 int
 selection_settle(struct selection *s, int64_t now_ns, char *err,
     size_t err_size)
 {
-	if (s->folder == NULL)
-		s->folder = getenv("TRIBUTARY_ARCHIVE");
-	if (s->folder == NULL || s->folder[0] == '\0')
-		s->folder = SELECTION_DEFAULT_FOLDER;
+	if (settle_place(s, err, err_size) < 0)
+		return -1;
 	if (s->n_paths > 0 && (s->machine != NULL || s->recording != NULL ||
 	    s->trigger != NULL || s->process != NULL || s->lost ||
-	    s->at != NULL || s->from != NULL || s->to != NULL))
+	    s->collector != NULL || s->at != NULL || s->from != NULL || s->to != NULL))
 		return FAILURE(err, err_size, "name segments, or say which "
 		    "kind of them: not both");
 	if (s->around != NULL && s->at == NULL)
@@ -77,7 +119,8 @@ selection_is_set(const struct selection *s)
 {
 	return s->machine != NULL || s->recording != NULL ||
 	    s->trigger != NULL || s->process != NULL || s->at != NULL ||
-	    s->from != NULL || s->to != NULL || s->lost || s->n_paths > 0;
+	    s->from != NULL || s->to != NULL || s->lost ||
+	    s->collector != NULL || s->n_paths > 0;
 }
 
 void
@@ -107,7 +150,7 @@ selection_each(struct catalog *c, const struct selection_found *f,
 			    "%s(%lld)", n == 0 ? "" : ",",
 			    (long long)f->ids[i + n]);
 		snprintf(sql + len, sizeof(sql) - len,
-		    ")) AS k ON k.id = s.id ORDER BY k.n");
+		    ") AS v) AS k ON k.id = s.id ORDER BY k.n");
 		if (catalog_each(c, sql, NULL, 0, fn, arg, err, err_size) < 0)
 			return -1;
 	}

@@ -22,10 +22,14 @@
 
 /* The archive, where neither --archive nor $TRIBUTARY_ARCHIVE names one. */
 #define SELECTION_DEFAULT_FOLDER "/var/lib/tributary/archive"
+/* A path, or the name of a shared catalogue. */
+#define SELECTION_NAME_MAX 4096
 
 /* The flags as given, all borrowed; NULL or false: not given. */
 struct selection {
-	const char *folder;
+	const char *folder;    /* settled: NULL where catalog is not */
+	const char *catalog;   /* postgresql://...: a shared one */
+	const char *collector; /* of a shared one: a name or pattern */
 	const char *machine, *recording;   /* names or patterns */
 	const char *trigger, *process;     /* likewise */
 	const char *at, *around, *from, *to;
@@ -36,6 +40,8 @@ struct selection {
 	/* By selection_settle(): CLOCK_REALTIME, both ends inside. */
 	bool has_time;
 	int64_t from_ns, to_ns;
+	/* Likewise: the archive's name for people, which has no password in it. */
+	char name[SELECTION_NAME_MAX];
 };
 
 /* Lines of a table of flags; base: the offset of a struct selection. */
@@ -43,6 +49,8 @@ struct selection {
 	{ name, FLAG_TEXT, .at = (base) + offsetof(struct selection, member) }
 #define SELECTION_FLAGS(base)                                                 \
 	SELECTION_FLAG(base, "archive", folder),                              \
+	SELECTION_FLAG(base, "catalog", catalog),                             \
+	SELECTION_FLAG(base, "collector", collector),                         \
 	SELECTION_FLAG(base, "at", at),                                       \
 	SELECTION_FLAG(base, "around", around),                               \
 	SELECTION_FLAG(base, "from", from),                                   \
@@ -71,13 +79,25 @@ struct selection {
     "                    part of its path, or a pattern\n"                      \
     "      --lost        that lost something\n"                                 \
     "      --archive DIR the archive; default: $TRIBUTARY_ARCHIVE, else\n"      \
-    "                    " SELECTION_DEFAULT_FOLDER "\n"
+    "                    " SELECTION_DEFAULT_FOLDER "\n"                      \
+    "      --catalog postgresql://USER@HOST/DATABASE\n"                        \
+    "                    instead of a folder, the catalogue of what several\n" \
+    "                    collectors have in one store; default:\n"             \
+    "                    $TRIBUTARY_CATALOG, where no folder is named; the\n"  \
+    "                    password is in ~/.pgpass\n"
+/* Lines of --help of those that show a shared catalogue's segments. */
+#define SELECTION_COLLECTOR_HELP                                              \
+    "      --collector NAME\n"                                                 \
+    "                    in such a catalogue: of this collector\n"
 
 /*
  * Reads the times, and fills the folder in.  -1 with a sentence: a time that is
  * none, or words that do not go together.
  */
 int selection_settle(struct selection *s, int64_t now_ns, char *err,
+    size_t err_size) MUST_CHECK;
+/* Opens its catalogue for reading, once it is settled.  NULL with a sentence. */
+struct catalog *selection_open(const struct selection *s, char *err,
     size_t err_size) MUST_CHECK;
 /* Whether it says anything but the folder: else all segments are meant. */
 bool selection_is_set(const struct selection *s);

@@ -1,5 +1,4 @@
 #include <limits.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@
 #define FEW_TERMS 8u
 /* Classes of spans: 0 to 63, and that of segments without times. */
 #define CLASSES 65u
-#define CONDITIONS 5u
+#define CONDITIONS 6u
 
 struct hit {
 	int64_t id, first_ns;
@@ -113,7 +112,7 @@ static const char classes_sql[] =
 static int
 read_classes(struct query *q)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	int rc;
 
 	s = catalog_prepare(q->catalog, classes_sql, q->err, q->err_size);
@@ -121,8 +120,8 @@ read_classes(struct query *q)
 		return -1;
 	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1 &&
 	    q->n_classes < CLASSES - 1)
-		q->classes[q->n_classes++] = sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
+		q->classes[q->n_classes++] = catalog_int(s, 0);
+	catalog_reset(s);
 	/* The last: it comes behind all others.  None has a time asked for. */
 	if (!q->select->has_time)
 		q->classes[q->n_classes++] = CATALOG_TIMELESS;
@@ -141,11 +140,14 @@ earliest(const struct query *q, int64_t class)
 	return from - (INT64_C(1) << class);
 }
 
-/* Sets ?1 to ?4 of a walk. */
-static void
-bind_span(const struct query *q, sqlite3_stmt *s, int64_t term, int64_t class)
+/* Binds ?1 to ?4 of a walk, and the names behind them. */
+static int
+bind_span(struct query *q, struct catalog_statement *s, int64_t term,
+    int64_t class, bool with_names)
 {
 	int64_t low = earliest(q, class), high = INT64_MAX;
+	struct catalog_value values[4 + SELECTION_SQL_VALUES];
+	size_t n = with_names ? q->sql.n : 0;
 
 	if (q->select->has_time)
 		high = q->select->to_ns;
@@ -160,26 +162,30 @@ bind_span(const struct query *q, sqlite3_stmt *s, int64_t term, int64_t class)
 		    edge->first_ns > low)
 			low = edge->first_ns;
 	}
-	sqlite3_bind_int64(s, 1, term);
-	sqlite3_bind_int64(s, 2, class);
-	sqlite3_bind_int64(s, 3, low);
-	sqlite3_bind_int64(s, 4, high);
+	values[0] = CATALOG_INT(term);
+	values[1] = CATALOG_INT(class);
+	values[2] = CATALOG_INT(low);
+	values[3] = CATALOG_INT(high);
+	if (n > 0)
+		memcpy(values + 4, q->sql.values, n * sizeof(values[0]));
+	return catalog_bind(q->catalog, s, values, 4 + n, q->err,
+	    q->err_size);
 }
 
 /* ---- which condition is walked ---- */
 
 static const char count_postings[] =
     "SELECT count(*) FROM (SELECT 1 FROM postings WHERE term = ?1 AND "
-    "class = ?2 AND first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384)";
+    "class = ?2 AND first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384) AS k";
 static const char count_segments[] =
     "SELECT count(*) FROM (SELECT 1 FROM segments WHERE class = ?2 AND "
-    "first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384)";
+    "first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384) AS k";
 
 /* Adds the segments of a term, or with NULL of all, up to COMMON. */
 static int
 count(struct query *q, const int64_t *term, int64_t *sum)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	size_t i;
 
 	s = catalog_prepare(q->catalog, term == NULL ? count_segments :
@@ -187,11 +193,12 @@ count(struct query *q, const int64_t *term, int64_t *sum)
 	if (s == NULL)
 		return -1;
 	for (i = 0; i < q->n_classes && *sum < COMMON; i++) {
-		bind_span(q, s, term == NULL ? 0 : *term, q->classes[i]);
-		if (catalog_step(q->catalog, s, q->err, q->err_size) != 1)
+		if (bind_span(q, s, term == NULL ? 0 : *term, q->classes[i],
+			false) < 0 ||
+		    catalog_step(q->catalog, s, q->err, q->err_size) != 1)
 			return -1;
-		*sum += sqlite3_column_int64(s, 0);
-		sqlite3_reset(s);
+		*sum += catalog_int(s, 0);
+		catalog_reset(s);
 	}
 	return 0;
 }
@@ -302,6 +309,15 @@ add_pattern(struct query *q, const struct condition *c, const struct place *at)
 		selection_sql_add(s, at->segment);
 		selection_sql_add(s, " AND ");
 		selection_sql_program(s, "r.name", c->name);
+		break;
+	case CATALOG_COLLECTOR:
+		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM segments AS "
+		    "r WHERE r.id = ");
+		selection_sql_add(s, at->segment);
+		/* The path up to its first "/". */
+		selection_sql_name(s, " AND substr(r.path, 1, length(r.path) "
+		    "- length(ltrim(r.path, replace(r.path, '/', ''))))",
+		    c->name);
 		break;
 	case CATALOG_LOSS: /* has one term at most */
 		return;
@@ -418,54 +434,45 @@ write_sql(struct query *q, const struct condition *walked, bool timeless)
 }
 
 static int
-prepare(struct query *q, sqlite3_stmt **out)
-{
-	struct selection_sql *s = &q->sql;
-	sqlite3 *db = catalog_handle(q->catalog);
-	size_t i;
-	int first;
-
-	if (s->too_long)
-		return FAILURE(q->err, q->err_size, "the names are too long");
-	if (sqlite3_prepare_v2(db, s->text, -1, out, NULL) != SQLITE_OK)
-		return FAILURE(q->err, q->err_size, "the catalogue cannot be "
-		    "asked: %s", sqlite3_errmsg(db));
-	/* Behind ?1 to ?4, where it has them. */
-	first = sqlite3_bind_parameter_count(*out) - (int)s->n + 1;
-	for (i = 0; i < s->n; i++)
-		sqlite3_bind_text(*out, first + (int)i, s->values[i].bytes, -1,
-		    SQLITE_STATIC);
-	return 0;
-}
-
-static int
-read_hits(struct query *q, sqlite3_stmt *s, bool has_wall)
+read_hits(struct query *q, struct catalog_statement *s, bool has_wall)
 {
 	int rc;
 
 	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1) {
-		if (add_hit(q, (struct hit){ sqlite3_column_int64(s, 0),
-		    sqlite3_column_int64(s, 1), has_wall }) < 0) {
+		if (add_hit(q, (struct hit){ catalog_int(s, 0),
+		    catalog_int(s, 1), has_wall }) < 0) {
 			rc = -1;
 			break;
 		}
 	}
-	sqlite3_reset(s);
+	catalog_reset(s);
 	return rc;
+}
+
+static int
+bind_walk(struct query *q, struct catalog_statement *s, int64_t term,
+    int64_t class)
+{
+	/* A walk of all segments without times has names alone. */
+	if (term == 0 && class == CATALOG_TIMELESS)
+		return catalog_bind(q->catalog, s, q->sql.values, q->sql.n,
+		    q->err, q->err_size);
+	return bind_span(q, s, term, class, true);
 }
 
 /* The walk of one class: of each term, or of all segments. */
 static int
-walk_class(struct query *q, const struct condition *walked, sqlite3_stmt *s,
-    int64_t class)
+walk_class(struct query *q, const struct condition *walked,
+    struct catalog_statement *s, int64_t class)
 {
 	size_t i, n = walked == NULL ? 1 : walked->terms.n;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < n; i++) {
-		bind_span(q, s, walked == NULL ? 0 : walked->terms.ids[i],
-		    class);
-		rc = read_hits(q, s, class != CATALOG_TIMELESS);
+		rc = bind_walk(q, s, walked == NULL ? 0 :
+		    walked->terms.ids[i], class);
+		if (rc == 0)
+			rc = read_hits(q, s, class != CATALOG_TIMELESS);
 		if (q->limit != 0)
 			settle_hits(q);
 	}
@@ -475,18 +482,22 @@ walk_class(struct query *q, const struct condition *walked, sqlite3_stmt *s,
 static int
 walk(struct query *q, const struct condition *walked)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	bool timeless;
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < q->n_classes; i++) {
 		timeless = q->classes[i] == CATALOG_TIMELESS;
-		s = NULL;
 		write_sql(q, walked, timeless);
-		if ((rc = prepare(q, &s)) == 0)
-			rc = walk_class(q, walked, s, q->classes[i]);
-		sqlite3_finalize(s);
+		if (q->sql.too_long)
+			return FAILURE(q->err, q->err_size, "the names are too "
+			    "long");
+		s = catalog_compile(q->catalog, q->sql.text, q->err,
+		    q->err_size);
+		rc = s == NULL ? -1 :
+		    walk_class(q, walked, s, q->classes[i]);
+		catalog_finish(s);
 	}
 	return rc;
 }
@@ -519,7 +530,9 @@ add_all_conditions(struct query *q)
 	    (rc = add_condition(q, CATALOG_MACHINE, s->machine)) != 0 ||
 	    (rc = add_condition(q, CATALOG_PROCESS, s->process)) != 0)
 		return rc;
-	return add_condition(q, CATALOG_RECORDING, s->recording);
+	if ((rc = add_condition(q, CATALOG_RECORDING, s->recording)) != 0)
+		return rc;
+	return add_condition(q, CATALOG_COLLECTOR, s->collector);
 }
 
 static int
@@ -572,13 +585,13 @@ find_paths(struct query *q)
 		/* As the catalogue has it, or else as a shell sees it. */
 		rc = catalog_find(q->catalog, s->paths[i], path_cb, q, q->err,
 		    q->err_size);
-		if (rc == 0)
+		if (rc == 0 && s->folder != NULL)
 			rc = catalog_find(q->catalog, below(s->folder,
 			    s->paths[i], whole), path_cb, q, q->err,
 			    q->err_size);
 		if (rc == 0)
 			return FAILURE(q->err, q->err_size, "the archive %s "
-			    "has no segment %s", s->folder, s->paths[i]);
+			    "has no segment %s", s->name, s->paths[i]);
 		/* No memory for it. */
 		if (rc < 0 || q->n != i + 1)
 			return -1;

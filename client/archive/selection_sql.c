@@ -46,32 +46,21 @@ selection_sql_integer(struct selection_sql *q, const char *text, int64_t v)
 	selection_sql_add(q, number);
 }
 
-/* Our patterns have no "[": in SQL's it is a class of characters. */
+/* The pattern of a program at any path. */
 static const char *
-pattern(struct selection_sql *q, const char *before, const char *name)
+pattern(struct selection_sql *q, const char *name)
 {
 	char *out;
-	size_t n;
+	int n;
 
 	if (q->n_patterns == sizeof(q->patterns) / sizeof(q->patterns[0])) {
 		q->too_long = true;
 		return "";
 	}
 	out = q->patterns[q->n_patterns++];
-	n = (size_t)snprintf(out, SELECTION_PATTERN_BYTES, "%s", before);
-	for (; *name != '\0'; name++) {
-		if (n + 4 > SELECTION_PATTERN_BYTES) {
-			q->too_long = true;
-			break;
-		}
-		if (*name == '[') {
-			memcpy(out + n, "[[]", 3);
-			n += 3;
-		} else {
-			out[n++] = *name;
-		}
-	}
-	out[n] = '\0';
+	n = snprintf(out, SELECTION_PATTERN_BYTES, "*/%s", name);
+	if (n < 0 || n >= (int)SELECTION_PATTERN_BYTES)
+		q->too_long = true;
 	return out;
 }
 
@@ -82,7 +71,7 @@ selection_sql_name(struct selection_sql *q, const char *column,
 	selection_sql_add(q, column);
 	if (glob_is_pattern(name)) {
 		selection_sql_add(q, " GLOB ?");
-		add_value(q, CATALOG_STR(pattern(q, "", name)));
+		add_value(q, CATALOG_GLOB(name));
 	} else {
 		selection_sql_add(q, " = ?");
 		add_value(q, CATALOG_STR(name));
@@ -98,5 +87,5 @@ selection_sql_program(struct selection_sql *q, const char *column,
 	selection_sql_add(q, " OR ");
 	selection_sql_add(q, column);
 	selection_sql_add(q, " GLOB ?)");
-	add_value(q, CATALOG_STR(pattern(q, "*/", name)));
+	add_value(q, CATALOG_GLOB(pattern(q, name)));
 }

@@ -12,7 +12,7 @@
 
 #define SELECTION_SQL_BYTES  4096
 #define SELECTION_SQL_VALUES 16
-/* A pattern of this program's in SQL's words. */
+/* Bytes of a program's pattern. */
 #define SELECTION_PATTERN_BYTES 512
 
 struct selection_sql {
@@ -21,7 +21,7 @@ struct selection_sql {
 	struct catalog_value values[SELECTION_SQL_VALUES];
 	size_t n;
 	bool too_long; /* sticky */
-	/* Patterns that values borrow. */
+	/* Patterns of programs, which values borrow. */
 	char patterns[8][SELECTION_PATTERN_BYTES];
 	size_t n_patterns;
 };

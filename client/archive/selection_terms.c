@@ -1,6 +1,5 @@
 #include "client/archive/selection_terms.h"
 
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@ write_sql(struct selection_sql *q, enum catalog_kind kind, const char *name)
 }
 
 static int
-read_ids(struct selection_terms *out, struct catalog *c, sqlite3_stmt *s,
+read_ids(struct selection_terms *out, struct catalog *c, struct catalog_statement *s,
     char *err, size_t err_size)
 {
 	int64_t *grown;
@@ -34,7 +33,7 @@ read_ids(struct selection_terms *out, struct catalog *c, sqlite3_stmt *s,
 		if (grown == NULL)
 			return FAILURE(err, err_size, "out of memory");
 		out->ids = grown;
-		grown[out->n++] = sqlite3_column_int64(s, 0);
+		grown[out->n++] = catalog_int(s, 0);
 	}
 	return rc;
 }
@@ -43,22 +42,20 @@ int
 selection_terms_read(struct selection_terms *out, struct catalog *c,
     enum catalog_kind kind, const char *name, char *err, size_t err_size)
 {
-	sqlite3 *db = catalog_handle(c);
 	struct selection_sql q;
-	sqlite3_stmt *s = NULL;
+	struct catalog_statement *s;
 	int rc;
 
 	*out = (struct selection_terms){ NULL, 0 };
 	write_sql(&q, kind, name);
 	if (q.too_long)
 		return FAILURE(err, err_size, "the names are too long");
-	if (sqlite3_prepare_v2(db, q.text, -1, &s, NULL) != SQLITE_OK)
-		return FAILURE(err, err_size, "the catalogue cannot be asked: "
-		    "%s", sqlite3_errmsg(db));
+	if ((s = catalog_compile(c, q.text, err, err_size)) == NULL)
+		return -1;
 	rc = catalog_bind(c, s, q.values, q.n, err, err_size);
 	if (rc == 0)
 		rc = read_ids(out, c, s, err, err_size);
-	sqlite3_finalize(s);
+	catalog_finish(s);
 	if (rc < 0)
 		selection_terms_done(out);
 	return rc;

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,18 +76,18 @@ enum column { ID, RECORDING, MACHINE, LAST, MTIME, BYTES, PINNED, STORED };
  * clock that was wrong would keep it for ever.
  */
 static uint64_t
-end_ms(sqlite3_stmt *s)
+end_ms(struct catalog_statement *s)
 {
-	int64_t end = sqlite3_column_int64(s, MTIME);
+	int64_t end = catalog_int(s, MTIME);
 
-	if (sqlite3_column_type(s, LAST) != SQLITE_NULL &&
-	    sqlite3_column_int64(s, LAST) < end)
-		end = sqlite3_column_int64(s, LAST);
+	if (!catalog_is_null(s, LAST) &&
+	    catalog_int(s, LAST) < end)
+		end = catalog_int(s, LAST);
 	return end > 0 ? (uint64_t)end / 1000000 : 0;
 }
 
 static int
-add_row(struct table *t, sqlite3_stmt *s)
+add_row(struct table *t, struct catalog_statement *s)
 {
 	struct retention_segment *grown, *to;
 
@@ -101,15 +100,15 @@ add_row(struct table *t, sqlite3_stmt *s)
 	}
 	to = &t->segments[t->n];
 	*to = (struct retention_segment){
-		.id = (uint64_t)sqlite3_column_int64(s, ID),
+		.id = (uint64_t)catalog_int(s, ID),
 		.recording = name_of(t,
-		    (const char *)sqlite3_column_text(s, RECORDING)),
+		    catalog_text(s, RECORDING)),
 		.machine = name_of(t,
-		    (const char *)sqlite3_column_text(s, MACHINE)),
+		    catalog_text(s, MACHINE)),
 		.end_ms = end_ms(s),
-		.bytes = (uint64_t)sqlite3_column_int64(s, BYTES),
-		.pinned = sqlite3_column_int(s, PINNED) != 0,
-		.stored = sqlite3_column_int(s, STORED) != 0,
+		.bytes = (uint64_t)catalog_int(s, BYTES),
+		.pinned = catalog_int(s, PINNED) != 0,
+		.stored = catalog_int(s, STORED) != 0,
 	};
 	if (to->recording == NULL || to->machine == NULL)
 		return -1;
@@ -150,15 +149,15 @@ static int
 read_rows(struct keeper *k, struct table *t, const char *sql)
 {
 	char err[ARCHIVER_ERROR_SIZE];
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	int more = -1;
 
 	s = catalog_prepare(k->catalog, sql, err, sizeof(err));
 	while (s != NULL && (more = catalog_step(k->catalog, s, err,
 	    sizeof(err))) > 0)
-		if (!is_stuck(k, sqlite3_column_int64(s, ID)) &&
+		if (!is_stuck(k, catalog_int(s, ID)) &&
 		    add_row(t, s) != 0) {
-			sqlite3_reset(s);
+			catalog_reset(s);
 			snprintf(err, sizeof(err), "no memory for a list of "
 			    "all segments");
 			more = -1;
@@ -394,14 +393,14 @@ see_changes(struct keeper *k)
 {
 	char err[ARCHIVER_ERROR_SIZE];
 	int64_t version;
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 
 	s = catalog_prepare(k->catalog, "PRAGMA data_version", err,
 	    sizeof(err));
 	if (s == NULL || catalog_step(k->catalog, s, err, sizeof(err)) <= 0)
 		return;
-	version = sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
+	version = catalog_int(s, 0);
+	catalog_reset(s);
 	if (version != k->data_version)
 		k->changed = true;
 	k->data_version = version;

@@ -1,6 +1,5 @@
 #include "client/upload/backlog.h"
 
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +100,7 @@ int
 backlog_count(struct backlog *b, struct catalog *c, uint64_t limit_bytes,
     uint64_t now_ms, char *err, size_t err_size)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 
 	if (b->counted_ms != 0 && now_ms - b->counted_ms < BACKLOG_COUNT_MS &&
 	    b->segments > 0)
@@ -111,11 +110,11 @@ backlog_count(struct backlog *b, struct catalog *c, uint64_t limit_bytes,
 	    " 'failed'), 0) FROM segments AS s " TO_STORE, err, err_size);
 	if (s == NULL || catalog_step(c, s, err, err_size) != 1)
 		return -1;
-	b->segments = (uint64_t)sqlite3_column_int64(s, 0);
-	b->bytes = (uint64_t)sqlite3_column_int64(s, 1);
-	b->oldest_ns = (uint64_t)sqlite3_column_int64(s, 2);
-	b->failed = (uint64_t)sqlite3_column_int64(s, 3);
-	sqlite3_reset(s);
+	b->segments = (uint64_t)catalog_int(s, 0);
+	b->bytes = (uint64_t)catalog_int(s, 1);
+	b->oldest_ns = (uint64_t)catalog_int(s, 2);
+	b->failed = (uint64_t)catalog_int(s, 3);
+	catalog_reset(s);
 	b->counted_ms = now_ms;
 	tell_limit(b, limit_bytes);
 	return 0;

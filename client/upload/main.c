@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/archive/postgres_url.h"
 #include "client/text/progress.h"
 #include "client/upload/s3/credentials.h"
 #include "client/upload/s3/s3_http.h"
@@ -129,6 +130,7 @@ load_resolver(const struct s3_place *place)
 static int
 confine(const struct upload_settings *s, char *err, size_t err_size)
 {
+	char *host = NULL;
 	bool filtered;
 
 	if (sandbox_memory(err, err_size) != 0)
@@ -136,6 +138,10 @@ confine(const struct upload_settings *s, char *err, size_t err_size)
 	if (!s->seccomp)
 		return 0;
 	load_resolver(&s->place);
+	if (s->catalog != NULL && (host = postgres_url_host(s->catalog)) !=
+	    NULL && host[0] != '\0')
+		sandbox_load_resolver(host);
+	free(host);
 	return sandbox_system_calls(SANDBOX_INTERNET_AND_DATABASE, &filtered,
 	    err, err_size);
 }

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/archive/catalog.h"
 #include "client/archive/segment_json.h"
 #include "client/upload/s3/s3_place.h"
+#include "client/upload/unlisted.h"
+#include "client/upload/upload_clock.h"
 
 #define DESCRIPTION_SUFFIX ".json"
 
@@ -70,23 +71,38 @@ describe(const struct segment_sender *s, const struct segment_row *row,
 	free(text);
 }
 
+/* Has the catalogue remember that the store has it, and who is to learn it. */
+static int
+remember(const struct segment_sender *s, int64_t id,
+    const struct catalog_stored *stored, char *err, size_t err_size)
+{
+	if (!s->lists)
+		return catalog_set_stored(s->catalog, id, stored, err,
+		    err_size);
+	if (catalog_begin(s->catalog, err, err_size) != 0)
+		return -1;
+	if (catalog_set_stored(s->catalog, id, stored, err, err_size) == 0 &&
+	    unlisted_add(s->catalog, id, err, err_size) == 0)
+		return catalog_commit(s->catalog, err, err_size);
+	catalog_rollback(s->catalog);
+	return -1;
+}
+
 static void
 mark(const struct segment_sender *s, const struct segment_row *row,
     const char *key, const char *etag, struct s3_sent *sent)
 {
-	struct timespec now;
 	char *url = s3_place_url_of(s->place, key);
 	struct catalog_stored stored = {
 		.state = SEGMENT_STORED,
 		.url = url,
 		.etag = etag,
+		.at_ns = (int64_t)upload_clock_wall_ns(),
 	};
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	stored.at_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	if (url == NULL)
 		fail(sent, S3_BUSY, "no memory");
-	else if (catalog_set_stored(s->catalog, row->id, &stored, sent->why,
+	else if (remember(s, row->id, &stored, sent->why,
 		sizeof(sent->why)) != 0)
 		sent->outcome = S3_BUSY;
 	free(url);

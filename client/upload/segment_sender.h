@@ -8,6 +8,7 @@
 #ifndef CLIENT_UPLOAD_SEGMENT_SENDER_H
 #define CLIENT_UPLOAD_SEGMENT_SENDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/upload/s3/s3_transfer.h"
@@ -22,6 +23,7 @@ struct segment_sender {
 	const struct s3_place *place;
 	const char *folder;
 	uint64_t part_bytes;
+	bool lists; /* in unlisted.h's table, for a shared catalogue */
 };
 
 /* Owned by its user; stays when the catalogue changes. */

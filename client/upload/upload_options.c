@@ -24,6 +24,7 @@ static const char help_text[] =
 "  --credentials-file FILE\n"
 "                     aws_access_key_id and aws_secret_access_key.  Default: as\n"
 "                     AWS_ACCESS_KEY_ID and so on of the environment\n"
+"  --catalog URL      a catalogue that collectors share: postgresql://...\n"
 "  --once             send what the store has not got, and end\n"
 "  --check-config     only check the settings: print OK, or the fault and exit\n"
 "                     with status 1\n"
@@ -54,6 +55,7 @@ static const struct flag table[] = {
 	{ "endpoint", FLAG_TEXT, AT(endpoint) },
 	{ "region", FLAG_TEXT, AT(region) },
 	{ "credentials-file", FLAG_TEXT, AT(credentials_file) },
+	{ "catalog", FLAG_TEXT, AT(catalog) },
 	{ "once", FLAG_CHOICE, AT(command), .id = UPLOAD_ONCE },
 	{ "check-config", FLAG_CHOICE, AT(command), .id = UPLOAD_CHECK },
 	{ "status", FLAG_CHOICE, AT(command), .id = UPLOAD_STATUS },
@@ -154,6 +156,7 @@ override(struct upload_settings *s, const struct upload_options *o, char *err,
 		{ &s->region, o->region, "--region" },
 		{ &s->credentials_file, o->credentials_file,
 		    "--credentials-file" },
+		{ &s->catalog, o->catalog, "--catalog" },
 	};
 	size_t i;
 

@@ -28,6 +28,7 @@ struct upload_options {
 	const char *archive_dir;
 	const char *url;
 	const char *endpoint;
+	const char *catalog;
 	const char *region;
 	const char *credentials_file;
 	const char *log_level;

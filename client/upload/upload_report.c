@@ -22,7 +22,7 @@
  * The message behind its length.  Always as many bytes, in one call, so that a
  * reader gets the one or the other.
  */
-#define FILE_SIZE 4096u
+#define FILE_SIZE 8192u
 
 static int
 open_file(const char *folder, int flags)
@@ -114,6 +114,29 @@ print_backlog(const Tributary__UploadReport__Backlog *b, uint64_t now_ns)
 }
 
 static void
+print_listing(const Tributary__UploadReport__Listing *l)
+{
+	char count[HUMAN_TEXT_MAX];
+
+	if (l == NULL)
+		return;
+	plain_printf(stdout, LABEL "%s\n", "catalogue", l->catalog != NULL ?
+	    l->catalog : "?");
+	if (l->waiting == 0 && l->refused == 0)
+		plain_printf(stdout, LABEL "has all rows\n", "");
+	if (l->waiting > 0)
+		plain_printf(stdout, LABEL "%s row%s wait\n", "",
+		    human_count(count, l->waiting), human_s(l->waiting));
+	if (l->refused > 0)
+		plain_printf(stdout, LABEL "%s row%s not taken, for reasons of "
+		    "their own: see the log\n", "", human_count(count,
+		    l->refused), human_s(l->refused));
+	if (l->failures > 0 && l->failure != NULL)
+		plain_printf(stdout, LABEL "failed %u time%s in a row: %s\n",
+		    "", l->failures, human_s(l->failures), l->failure);
+}
+
+static void
 print_report(const Tributary__UploadReport *r, uint64_t now_ns)
 {
 	char next[HUMAN_TEXT_MAX] = "", count[HUMAN_TEXT_MAX];
@@ -138,6 +161,7 @@ print_report(const Tributary__UploadReport *r, uint64_t now_ns)
 	plain_printf(stdout, "; running for %s\n", time_text_ago(ago,
 	    r->started_ns, now_ns));
 	print_backlog(r->backlog, now_ns);
+	print_listing(r->listing);
 }
 
 /* NULL: no uploader has it locked, or it says nothing yet. */

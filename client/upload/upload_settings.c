@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/archive/catalog_copy.h"
+#include "client/archive/postgres_url.h"
 #include "protos/text_settings.h"
 #include "protos/upload_settings.pb-c.h"
 #include "transport/base/failure.h"
@@ -35,6 +37,7 @@ upload_settings_done(struct upload_settings *s)
 	free(s->region);
 	free(s->credentials_file);
 	free(s->ca_file);
+	free(s->catalog);
 	s3_place_done(&s->place);
 	*s = (struct upload_settings){ 0 };
 }
@@ -92,7 +95,8 @@ apply(const struct text_settings *t, const ProtobufCMessage *message,
 	    take(t, &s->region, m->region, "region") != 0 ||
 	    take(t, &s->credentials_file, m->credentials_file,
 		"credentials_file") != 0 ||
-	    take(t, &s->ca_file, m->ca_file, "ca_file") != 0)
+	    take(t, &s->ca_file, m->ca_file, "ca_file") != 0 ||
+	    take(t, &s->catalog, m->catalog, "catalog") != 0)
 		return -1;
 	if (m->log_level != NULL &&
 	    log_level_parse(m->log_level, &s->log_level) != 0)
@@ -119,9 +123,15 @@ upload_settings_read(struct upload_settings *s, const char *file, char *err,
 int
 upload_settings_check(struct upload_settings *s, char *err, size_t err_size)
 {
+	char name[POSTGRES_NAME_MAX], collector[CATALOG_COLLECTOR_MAX];
+
 	if (s->url == NULL)
 		return FAILURE(err, err_size, "where to? Set url: "
 		    "\"s3://bucket/prefix\" in the settings, or give --url");
+	if (s->catalog != NULL &&
+	    (postgres_url_name(s->catalog, name, err, err_size) < 0 ||
+	    catalog_collector(collector, s->url, NULL, err, err_size) < 0))
+		return -1;
 	if (s->part_mb < 5)
 		return FAILURE(err, err_size, "part_mb: %u is less than the 5 "
 		    "MiB that parts have at least", s->part_mb);

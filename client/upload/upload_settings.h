@@ -23,6 +23,7 @@ struct upload_settings {
 	char *region;
 	char *credentials_file;
 	char *ca_file;
+	char *catalog;           /* shared; NULL: none */
 	bool allow_plain_http;
 	bool seccomp;
 	uint32_t part_mb;

@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/archive/catalog.h"
 #include "client/text/progress.h"
 #include "client/upload/backlog.h"
+#include "client/upload/lister.h"
 #include "client/upload/s3/credentials.h"
 #include "client/upload/s3/s3_http.h"
 #include "client/upload/segment_sender.h"
+#include "client/upload/upload_clock.h"
 #include "client/upload/upload_queue.h"
 #include "client/upload/upload_report.h"
 #include "client/upload/upload_settings.h"
@@ -28,6 +29,8 @@
 #define SETTLE_MS 100u
 /* Failures of the store in a row that end an uploader_run_once(). */
 #define ONCE_TRIES 5u
+/* Segments that are sent before their rows go to a shared catalogue. */
+#define LIST_EACH 16u
 /* While there is no catalogue. */
 #define NO_CATALOGUE_MS 1000u
 
@@ -40,6 +43,7 @@ struct uploader {
 	bool told_no_catalogue;
 	struct upload_queue queue;
 	struct backlog backlog;
+	struct lister lister;
 	int watch;               /* inotify, or -1 */
 	int report_fd;
 	Tributary__UploadReport report;
@@ -51,41 +55,15 @@ struct uploader {
 	uint64_t parts;   /* by the requests before, for the same segment */
 };
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static uint64_t
-wall_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static uint32_t
-random_number(void)
-{
-	uint32_t v;
-
-	return getrandom(&v, sizeof(v), GRND_NONBLOCK) == sizeof(v) ? v : 0;
-}
-
 /* ---- what is told ---- */
 
 static void
 report(struct uploader *u, Tributary__UploadReport__State state)
 {
-	uint64_t now = now_ms(), pause;
+	uint64_t now = upload_clock_ms(), pause;
 
 	u->report.state = state;
-	u->report.written_ns = wall_ns();
+	u->report.written_ns = upload_clock_wall_ns();
 	pause = upload_queue_store_pause(&u->queue, now);
 	if (pause == 0)
 		pause = upload_queue_sweep_pause(&u->queue, now);
@@ -95,6 +73,7 @@ report(struct uploader *u, Tributary__UploadReport__State state)
 	u->report.failures = u->queue.failures;
 	u->report.failure = u->queue.failures > 0 ? u->failure : NULL;
 	u->report.backlog = backlog_report(&u->backlog);
+	u->report.listing = lister_report(&u->lister);
 	upload_report_write(u->report_fd, &u->report);
 }
 
@@ -131,7 +110,7 @@ count_backlog(struct uploader *u)
 	char err[512];
 
 	if (backlog_count(&u->backlog, u->catalog,
-		u->settings->max_backlog_mb << 20, now_ms(), err,
+		u->settings->max_backlog_mb << 20, upload_clock_ms(), err,
 		sizeof(err)) != 0)
 		log_warn("cannot count what waits: %s", err);
 }
@@ -145,7 +124,7 @@ mark_failed(struct uploader *u, const struct segment_row *row,
 	const struct catalog_stored stored = {
 		.state = SEGMENT_FAILED,
 		.detail = sent->why,
-		.at_ns = (int64_t)wall_ns(),
+		.at_ns = (int64_t)upload_clock_wall_ns(),
 	};
 	char err[512];
 
@@ -158,7 +137,7 @@ static void
 segment_failed(struct uploader *u, const struct segment_row *row,
     const struct s3_sent *sent)
 {
-	if (!upload_queue_segment_failed(&u->queue, row->id, now_ms()))
+	if (!upload_queue_segment_failed(&u->queue, row->id, upload_clock_ms()))
 		return;
 	/* Gone by retention, most likely; its row follows. */
 	if (sent->outcome == S3_ABSENT) {
@@ -191,8 +170,8 @@ store_failed(struct uploader *u, const struct segment_row *row,
 	const struct upload_failure failure = {
 		.outcome = sent->outcome,
 		.retry_after_ms = sent->retry_after_ms,
-		.now_ms = now_ms(),
-		.random = random_number(),
+		.now_ms = upload_clock_ms(),
+		.random = upload_clock_random(),
 	};
 	char pause[HUMAN_TEXT_MAX];
 	bool tell = upload_queue_store_failed(&u->queue, row->id, &failure);
@@ -225,7 +204,7 @@ segment_sent(struct uploader *u, const struct segment_row *row,
 	log_debug("%s: %s sent", row->path, human_bytes(bytes, sent->bytes));
 	u->report.sent_segments++;
 	u->report.sent_bytes += sent->bytes;
-	u->report.last_sent_ns = wall_ns();
+	u->report.last_sent_ns = upload_clock_wall_ns();
 	u->report.has_last_sent_ns = true;
 	backlog_sent(&u->backlog, row->bytes);
 }
@@ -239,6 +218,7 @@ do_segment(struct uploader *u, const struct segment_row *row)
 		.place = &u->settings->place,
 		.folder = u->settings->archive_dir,
 		.part_bytes = (uint64_t)u->settings->part_mb << 20,
+		.lists = u->lister.url != NULL,
 	};
 	struct s3_sent sent;
 
@@ -278,7 +258,7 @@ static bool
 may_send(const struct uploader *u)
 {
 	return !u->signals->stop && !u->signals->try_now &&
-	    upload_queue_store_pause(&u->queue, now_ms()) == 0;
+	    upload_queue_store_pause(&u->queue, upload_clock_ms()) == 0;
 }
 
 /* Sends until there is none behind the cursor, or the store has to be left. */
@@ -286,23 +266,26 @@ static void
 send_all(struct uploader *u)
 {
 	const struct segment_row *row;
+	unsigned n = 0;
 	char err[512];
 	int rc;
 
 	while (may_send(u)) {
 		rc = backlog_next(&u->backlog, u->catalog,
-		    upload_queue_cursor(&u->queue, now_ms()), &row, err,
+		    upload_queue_cursor(&u->queue, upload_clock_ms()), &row, err,
 		    sizeof(err));
 		if (rc < 0) {
 			log_warn("cannot read the catalogue: %s", err);
 			return;
 		}
 		if (rc == 0) {
-			upload_queue_swept(&u->queue, now_ms(),
-			    random_number());
+			upload_queue_swept(&u->queue, upload_clock_ms(),
+			    upload_clock_random());
 			return;
 		}
 		do_segment(u, row);
+		if (++n % LIST_EACH == 0)
+			lister_run(&u->lister, u->catalog);
 	}
 }
 
@@ -315,8 +298,14 @@ has_catalogue(struct uploader *u)
 		return true;
 	u->catalog = catalog_open(u->settings->archive_dir, CATALOG_WRITE, err,
 	    sizeof(err));
-	if (u->catalog != NULL)
+	if (u->catalog != NULL && unlisted_prepare(u->catalog,
+	    u->lister.url == NULL ? NULL : u->lister.name, err,
+	    sizeof(err)) == 0) {
+		lister_try_now(&u->lister, u->catalog);
 		return true;
+	}
+	catalog_close(u->catalog);
+	u->catalog = NULL;
 	if (!u->told_no_catalogue)
 		log_warn("%s: waiting for it", err);
 	u->told_no_catalogue = true;
@@ -347,15 +336,16 @@ wait_for_work(struct uploader *u, uint64_t most_ms)
 		{ .fd = u->watch, .events = POLLIN },
 	};
 	const struct timespec settle = { 0, SETTLE_MS * 1000000L };
-	uint64_t now = now_ms();
+	uint64_t now = upload_clock_ms();
 	uint64_t pause = upload_queue_store_pause(&u->queue, now);
+	uint64_t listing = lister_pause(&u->lister);
 
 	/* While the store is left alone, new segments change nothing. */
 	if (pause > 0)
 		p[1].fd = -1;
 	else
 		pause = upload_queue_sweep_pause(&u->queue, now);
-	if (poll(p, 2, (int)smaller(most_ms, pause)) > 0 &&
+	if (poll(p, 2, (int)smaller(most_ms, smaller(pause, listing))) > 0 &&
 	    p[1].revents != 0)
 		(void)nanosleep(&settle, NULL);
 	drain(u->watch);
@@ -370,6 +360,7 @@ obey_signals(struct uploader *u)
 	u->signals->try_now = 0;
 	read_credentials(u);
 	upload_queue_try_now(&u->queue);
+	lister_try_now(&u->lister, u->catalog);
 }
 
 static void
@@ -383,6 +374,7 @@ turn(struct uploader *u)
 	}
 	count_backlog(u);
 	send_all(u);
+	lister_run(&u->lister, u->catalog);
 	count_backlog(u);
 	report(u, u->queue.failures > 0 || u->queue.sweep_ms != 0 ?
 	    TRIBUTARY__UPLOAD_REPORT__STATE__WAITING :
@@ -397,6 +389,21 @@ uploader_run(struct uploader *u)
 		turn(u);
 }
 
+/* False: rows wait for the shared catalogue. */
+static bool
+list_once(struct uploader *u)
+{
+	while (!u->signals->stop) {
+		lister_run(&u->lister, u->catalog);
+		if (lister_pause(&u->lister) == UINT64_MAX ||
+		    u->lister.failures >= ONCE_TRIES)
+			break;
+		wait_for_work(u, LOOK_MS);
+		obey_signals(u);
+	}
+	return u->lister.count.waiting == 0 && u->lister.count.refused == 0;
+}
+
 bool
 uploader_run_once(struct uploader *u)
 {
@@ -408,7 +415,7 @@ uploader_run_once(struct uploader *u)
 	while (!u->signals->stop) {
 		count_backlog(u);
 		send_all(u);
-		if (upload_queue_store_pause(&u->queue, now_ms()) == 0 ||
+		if (upload_queue_store_pause(&u->queue, upload_clock_ms()) == 0 ||
 		    u->queue.failures >= ONCE_TRIES)
 			break;
 		wait_for_work(u, LOOK_MS);
@@ -417,7 +424,8 @@ uploader_run_once(struct uploader *u)
 	progress_clear(&u->progress);
 	u->backlog.counted_ms = 0;
 	count_backlog(u);
-	return u->backlog.counted_ms != 0 && u->backlog.segments == 0;
+	return list_once(u) && u->backlog.counted_ms != 0 &&
+	    u->backlog.segments == 0;
 }
 
 /* ---- the beginning and the end ---- */
@@ -437,6 +445,10 @@ begin(struct uploader *u, char *err, size_t err_size)
 		.tick_arg = u,
 	};
 
+	u->lister.url = s->catalog;
+	if (s->catalog != NULL && postgres_url_name(s->catalog, u->lister.name,
+	    err, err_size) != 0)
+		return -1;
 	u->report_fd = upload_report_open(s->archive_dir, err, err_size);
 	if (u->report_fd < 0 || credentials_load(&u->credentials,
 		s->credentials_file, err, err_size) != 0)
@@ -464,8 +476,9 @@ uploader_new(const struct upload_settings *settings,
 	u->settings = settings;
 	u->signals = signals;
 	u->report_fd = u->watch = -1;
-	u->queue.pace = (struct upload_pace){ settings->min_retry_ms,
-		settings->max_retry_ms };
+	u->queue.pace = u->lister.pace = (struct upload_pace){
+		settings->min_retry_ms, settings->max_retry_ms };
+	u->lister.stop = &signals->stop;
 	tributary__upload_report__init(&u->report);
 	u->report.url = settings->url;
 	u->report.has_pid = u->report.has_state = true;
@@ -473,7 +486,7 @@ uploader_new(const struct upload_settings *settings,
 	u->report.has_sent_segments = u->report.has_sent_bytes = true;
 	u->report.has_failures = true;
 	u->report.pid = (int32_t)getpid();
-	u->report.started_ns = wall_ns();
+	u->report.started_ns = upload_clock_wall_ns();
 	if (begin(u, err, err_size) == 0)
 		return u;
 	uploader_free(u);
@@ -486,6 +499,7 @@ uploader_free(struct uploader *u)
 	if (u == NULL)
 		return;
 	backlog_done(&u->backlog);
+	lister_done(&u->lister);
 	if (u->catalog != NULL)
 		catalog_close(u->catalog);
 	s3_http_free(u->http);

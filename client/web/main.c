@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "client/archive/postgres_url.h"
 #include "client/web/web_options.h"
 #include "client/web/web_server.h"
 #include "client/web/web_source.h"
@@ -94,6 +95,7 @@ static int
 confine(const struct web_options *o, char *err, size_t err_size)
 {
 	enum sandbox_also also = SANDBOX_NOTHING_ELSE;
+	char *host = NULL;
 	bool filtered;
 
 	if (sandbox_memory(err, err_size) != 0)
@@ -102,6 +104,12 @@ confine(const struct web_options *o, char *err, size_t err_size)
 		return 0;
 	if (o->open)
 		return sandbox_system_calls(also, &filtered, err, err_size);
+	if (o->catalog != NULL && (host = postgres_url_host(o->catalog)) !=
+	    NULL && host[0] != '\0') {
+		sandbox_load_resolver(host);
+		also = SANDBOX_INTERNET;
+	}
+	free(host);
 	switch (o->collector.kind) {
 	case ADDR_SSH:
 		log_warn("system calls are not confined, as ssh has to be "

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/archive/postgres_url.h"
 #include "client/web/web_archive_page.h"
 #include "client/web/web_archive_trace.h"
+#include "transport/base/failure.h"
 #include "transport/loop/loop.h"
 
 #define ERROR_BYTES 1024
@@ -27,7 +29,8 @@ struct queue {
 };
 
 struct web_archive {
-	const char *folder, *ui;
+	const char *folder, *catalog, *ui;
+	char *name; /* owned */
 	int fd; /* of the folder */
 	void (*done)(void *arg);
 	void *arg;
@@ -45,8 +48,28 @@ init_queue(struct queue *q, struct web_archive *a)
 	pthread_cond_init(&q->some, NULL);
 }
 
+/* A shared catalogue is opened by each job: its server may come later. */
+static int
+open_place(struct web_archive *a, char *err, size_t err_size)
+{
+	char name[POSTGRES_NAME_MAX];
+
+	if (a->catalog != NULL) {
+		if (postgres_url_name(a->catalog, name, err, err_size) < 0)
+			return -1;
+		a->name = strdup(name);
+	} else {
+		a->fd = open(a->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (a->fd < 0)
+			return FAILURE(err, err_size, "--archive: cannot open "
+			    "the folder %s: %m", a->folder);
+		a->name = strdup(a->folder);
+	}
+	return a->name != NULL ? 0 : FAILURE(err, err_size, "no memory");
+}
+
 struct web_archive *
-web_archive_new(const char *folder, const char *ui, void (*done)(void *arg),
+web_archive_new(const struct web_archive_setup *setup, void (*done)(void *arg),
     void *arg, char *err, size_t err_size)
 {
 	struct web_archive *a = calloc(1, sizeof(*a));
@@ -55,18 +78,17 @@ web_archive_new(const char *folder, const char *ui, void (*done)(void *arg),
 		snprintf(err, err_size, "no memory");
 		return NULL;
 	}
-	a->folder = folder;
-	a->ui = ui;
+	a->folder = setup->folder;
+	a->catalog = setup->catalog;
+	a->ui = setup->ui;
+	a->fd = -1;
 	a->done = done;
 	a->arg = arg;
 	pthread_mutex_init(&a->lock, NULL);
 	init_queue(&a->quick, a);
 	init_queue(&a->joins, a);
-	a->fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (a->fd >= 0)
+	if (open_place(a, err, err_size) == 0)
 		return a;
-	snprintf(err, err_size, "--archive: cannot open the folder %s: %m",
-	    folder);
 	web_archive_free(a);
 	return NULL;
 }
@@ -107,6 +129,7 @@ static void
 run_job(struct web_job *j)
 {
 	const struct web_archive_place place = { .folder = j->archive->folder,
+		.catalog = j->archive->catalog, .name = j->archive->name,
 		.fd = j->archive->fd, .stop = &j->stop,
 		.until_ms = loop_now_ms() + FIND_MS };
 	char err[ERROR_BYTES] = "";
@@ -219,6 +242,7 @@ web_archive_free(struct web_archive *a)
 	if (a->fd >= 0)
 		close(a->fd);
 	pthread_mutex_destroy(&a->lock);
+	free(a->name);
 	free(a);
 }
 

@@ -49,11 +49,17 @@ struct web_job {
 	atomic_bool stop; /* it is to end, while it runs */
 };
 
+/* Borrowed; a folder, or a shared catalogue. */
+struct web_archive_setup {
+	const char *folder, *catalog; /* the other one is NULL */
+	const char *ui;               /* origin of Perfetto's UI */
+};
+
 /*
- * folder and ui are borrowed; done(arg) is called from another thread after
- * each job.  NULL with a sentence: there is no such folder.
+ * done(arg) is called from another thread after each job.  NULL with a sentence:
+ * there is no such folder, or this is no address of a catalogue.
  */
-struct web_archive *web_archive_new(const char *folder, const char *ui,
+struct web_archive *web_archive_new(const struct web_archive_setup *setup,
     void (*done)(void *arg), void *arg, char *err, size_t err_size) MUST_CHECK;
 /* Starts the threads.  -1: the system has no room for them. */
 int web_archive_start(struct web_archive *a) MUST_CHECK;

@@ -1,7 +1,6 @@
 #include "client/web/web_archive_line.h"
 
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +18,9 @@
 #define CELLS  300u
 #define LINKED 10u
 #define HEIGHT 14u
+/* Segments of one question, and the bytes of a number of one. */
+#define CHUNK    256u
+#define ID_BYTES 24u
 /* Rows of the catalogue that are read for one page. */
 #define ROWS_MAX 20000u
 #define NAME_MAX_BYTES 128u
@@ -31,7 +33,7 @@ enum mark {
 };
 
 struct line {
-	char name[NAME_MAX_BYTES];
+	char name[NAME_MAX_BYTES], collector[NAME_MAX_BYTES];
 	uint8_t cells[CELLS];
 	unsigned segments, lossy, triggers;
 };
@@ -96,47 +98,60 @@ cell_of(const struct lines *l, int64_t at)
 	return (size_t)(part * (CELLS - 1) + 0.5);
 }
 
-/* NULL: there is no room for another machine. */
+/*
+ * NULL: there is no room for another machine.  collector: of the machine, where
+ * its name alone does not say which one it is; or "".
+ */
 static struct line *
-line_of(struct lines *l, const char *name)
+line_of(struct lines *l, const char *name, const char *collector)
 {
+	struct line *line;
 	size_t i;
 
 	for (i = 0; i < l->n; i++)
-		if (strncmp(l->all[i].name, name, NAME_MAX_BYTES - 1) == 0)
+		if (strncmp(l->all[i].name, name, NAME_MAX_BYTES - 1) == 0 &&
+		    strncmp(l->all[i].collector, collector,
+		    NAME_MAX_BYTES - 1) == 0)
 			return &l->all[i];
 	if (l->n == WEB_LINE_MACHINES) {
 		l->more = true;
 		return NULL;
 	}
-	snprintf(l->all[l->n].name, NAME_MAX_BYTES, "%s", name);
-	return &l->all[l->n++];
+	line = &l->all[l->n++];
+	snprintf(line->name, NAME_MAX_BYTES, "%s", name);
+	snprintf(line->collector, NAME_MAX_BYTES, "%s", collector);
+	return line;
 }
 
-static sqlite3_stmt *
-ask(struct lines *l, const char *sql, int64_t segment)
+/* SQL about the segments ids[0] to ids[n - 1], for which it has "%s". */
+static struct catalog_statement *
+ask(struct lines *l, const char *sql, const int64_t *ids, size_t n)
 {
-	const struct catalog_value v = CATALOG_INT(segment);
-	sqlite3_stmt *s = catalog_prepare(l->catalog, sql, l->err,
-	    l->err_size);
+	char list[CHUNK * ID_BYTES], *text;
+	struct catalog_statement *s = NULL;
+	size_t i, len = 0;
 
-	if (s == NULL || catalog_bind(l->catalog, s, &v, 1, l->err,
-	    l->err_size) < 0) {
-		l->failed = true;
-		return NULL;
+	for (i = 0; i < n; i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len,
+		    "%s%" PRId64, i == 0 ? "" : ",", ids[i]);
+	if (asprintf(&text, sql, list) < 0) {
+		snprintf(l->err, l->err_size, "no memory");
+	} else {
+		s = catalog_compile(l->catalog, text, l->err, l->err_size);
+		free(text);
 	}
+	l->failed = l->failed || s == NULL;
 	return s;
 }
 
 /* Whether there is a row more that may be read. */
 static bool
-step(struct lines *l, sqlite3_stmt *s)
+step(struct lines *l, struct catalog_statement *s)
 {
 	int rc;
 
 	if (l->rows >= ROWS_MAX) {
 		l->cut = true;
-		sqlite3_reset(s);
 		return false;
 	}
 	l->rows++;
@@ -145,80 +160,99 @@ step(struct lines *l, sqlite3_stmt *s)
 	return rc == 1;
 }
 
-static const char *
-text_of(sqlite3_stmt *s, int column)
+/* The line of a row that begins with a machine and the path of its segment. */
+static struct line *
+line_of_row(struct lines *l, struct catalog_statement *s)
 {
-	const char *text = (const char *)sqlite3_column_text(s, column);
+	const char *name = catalog_text(s, 0), *path = catalog_text(s, 1);
+	char collector[NAME_MAX_BYTES] = "";
 
-	return text != NULL ? text : "";
+	/* Each collector calls its own machine so. */
+	if (catalog_is_shared(l->catalog) && name != NULL && path != NULL &&
+	    strcmp(name, "host") == 0)
+		snprintf(collector, sizeof(collector), "%.*s",
+		    (int)strcspn(path, "/"), path);
+	return line_of(l, name == NULL ? "" : name, collector);
 }
 
+/* A catalogue that is not ours may have any times. */
+#define TIMES " AND s.first_ns >= 0 AND s.last_ns >= s.first_ns"
+
 static void
-add_machines(struct lines *l, const struct catalog_row *row)
+add_machines(struct lines *l, const int64_t *ids, size_t n)
 {
-	sqlite3_stmt *s = ask(l, "SELECT m.name, ifnull(m.first_ns, "
-	    "s.first_ns), ifnull(m.last_ns, s.last_ns), EXISTS (SELECT 1 FROM "
-	    "losses AS x WHERE x.segment = m.segment AND (x.machine_id IS NULL "
-	    "OR x.machine_id = m.id)) FROM machines AS m JOIN segments AS s ON "
-	    "s.id = m.segment WHERE m.segment = ? AND m.packets > 0",
-	    row->id);
+	struct catalog_statement *s = ask(l, "SELECT m.name, s.path, "
+	    "coalesce(m.first_ns, s.first_ns), coalesce(m.last_ns, s.last_ns), "
+	    "EXISTS (SELECT 1 FROM losses AS x WHERE x.segment = m.segment AND "
+	    "(x.machine_id IS NULL OR x.machine_id = m.id)), s.local "
+	    "FROM machines AS m JOIN segments AS s ON s.id = m.segment "
+	    "WHERE m.segment IN (%s) AND m.packets > 0" TIMES, ids, n);
+	enum mark here;
 	struct line *line;
 	size_t i, last;
 	bool lost;
 
 	while (s != NULL && step(l, s)) {
-		line = line_of(l, text_of(s, 0));
-		if (line == NULL || sqlite3_column_int64(s, 2) < l->low ||
-		    sqlite3_column_int64(s, 1) > l->high)
+		line = line_of_row(l, s);
+		if (line == NULL || catalog_int(s, 3) < l->low ||
+		    catalog_int(s, 2) > l->high)
 			continue;
-		lost = sqlite3_column_int(s, 3) != 0;
+		here = catalog_int(s, 5) != 0 &&
+		    !catalog_is_shared(l->catalog) ? HAVE : STORED;
+		lost = catalog_int(s, 4) != 0;
 		line->segments++;
 		line->lossy += lost ? 1 : 0;
-		last = cell_of(l, sqlite3_column_int64(s, 2));
-		for (i = cell_of(l, sqlite3_column_int64(s, 1)); i <= last; i++)
-			line->cells[i] |= (uint8_t)((row->local ? HAVE :
-			    STORED) | (lost ? LOST : 0));
+		last = cell_of(l, catalog_int(s, 3));
+		for (i = cell_of(l, catalog_int(s, 2)); i <= last; i++)
+			line->cells[i] |= (uint8_t)(here | (lost ? LOST : 0));
 	}
+	catalog_finish(s);
 }
 
 static void
-add_triggers(struct lines *l, const struct catalog_row *row)
+add_triggers(struct lines *l, const int64_t *ids, size_t n)
 {
-	sqlite3_stmt *s = ask(l, "SELECT m.name, t.at_ns FROM triggers AS t "
+	struct catalog_statement *s = ask(l, "SELECT m.name, s.path, t.at_ns "
+	    "FROM triggers AS t JOIN segments AS s ON s.id = t.segment "
 	    "JOIN machines AS m ON m.segment = t.segment AND m.id = "
-	    "t.machine_id WHERE t.segment = ? AND t.at_ns IS NOT NULL",
-	    row->id);
+	    "t.machine_id WHERE t.segment IN (%s) AND t.at_ns IS NOT NULL"
+	    TIMES, ids, n);
 	struct line *line;
 	int64_t at;
 
 	while (s != NULL && step(l, s)) {
-		at = sqlite3_column_int64(s, 1);
-		line = line_of(l, text_of(s, 0));
+		at = catalog_int(s, 2);
+		line = line_of_row(l, s);
 		if (line == NULL || at < l->low || at > l->high)
 			continue;
 		line->triggers++;
 		line->cells[cell_of(l, at)] |= TRIGGER;
 	}
+	catalog_finish(s);
 }
 
-static bool
-row_cb(void *arg, const struct catalog_row *row)
+/* The newest segments are the first. */
+static int
+read_lines(struct lines *l, const struct selection_found *found)
 {
-	struct lines *l = arg;
+	size_t i, n;
 
-	if (!has_time(row))
-		return true;
-	add_machines(l, row);
-	add_triggers(l, row);
-	return !l->failed && !l->cut;
+	for (i = 0; i < found->n && !l->failed && !l->cut; i += n) {
+		n = found->n - i < CHUNK ? found->n - i : CHUNK;
+		add_machines(l, found->ids + i, n);
+		if (!l->failed)
+			add_triggers(l, found->ids + i, n);
+	}
+	return l->failed ? -1 : 0;
 }
 
 static int
 compare_lines(const void *left, const void *right)
 {
 	const struct line *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
 
-	return strcmp(a->name, b->name);
+	return order != 0 ? order : strcmp(a->collector, b->collector);
 }
 
 /* ---- what is drawn ---- */
@@ -249,6 +283,15 @@ time_of(const struct lines *l, size_t cell)
 	    ((double)cell / CELLS)) / 1e9;
 }
 
+static void
+search_for(struct web_search *q, const struct line *line)
+{
+	snprintf(q->machine, sizeof(q->machine), "%s", line->name);
+	if (line->collector[0] != '\0')
+		snprintf(q->collector, sizeof(q->collector), "%s",
+		    line->collector);
+}
+
 /* Links that go nearer, without a stop for the tabulator at each. */
 static void
 put_links(FILE *out, const struct lines *l, const struct line *line,
@@ -258,7 +301,7 @@ put_links(FILE *out, const struct lines *l, const struct line *line,
 	size_t i, k;
 	unsigned any;
 
-	snprintf(near.machine, sizeof(near.machine), "%s", line->name);
+	search_for(&near, line);
 	near.at[0] = near.around[0] = '\0';
 	for (i = 0; i < CELLS; i += LINKED) {
 		for (any = 0, k = i; k < i + LINKED; k++)
@@ -282,11 +325,15 @@ put_line(FILE *out, const struct lines *l, const struct line *line,
 {
 	struct web_search only = *q;
 
-	snprintf(only.machine, sizeof(only.machine), "%s", line->name);
+	search_for(&only, line);
 	fputs("<div class=\"row\"><a href=\"", out);
 	web_archive_put_link(out, "/archive", &only, 1);
 	fputs("\">", out);
 	web_html_text(out, line->name[0] != '\0' ? line->name : "(no name)");
+	if (line->collector[0] != '\0') {
+		fputs(" of ", out);
+		web_html_text(out, line->collector);
+	}
 	fprintf(out, "</a><svg viewBox=\"0 0 %u %u\" preserveAspectRatio="
 	    "\"none\" role=\"img\" aria-label=\"%u segment%s, %u with losses, "
 	    "%u trigger%s\">", CELLS, HEIGHT, line->segments,
@@ -342,9 +389,7 @@ web_archive_line_print(FILE *out, struct catalog *c, const struct selection *s,
 	if ((l.all = calloc(WEB_LINE_MACHINES, sizeof(*l.all))) == NULL)
 		return FAILURE(err, err_size, "no memory");
 	narrow(&l);
-	rc = selection_each(c, found, row_cb, &l, err, err_size);
-	if (l.failed)
-		rc = -1;
+	rc = read_lines(&l, found);
 	if (rc == 0 && l.n > 0)
 		put_lines(out, &l, q);
 	free(l.all);

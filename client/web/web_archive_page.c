@@ -62,6 +62,7 @@ web_archive_put_link(FILE *out, const char *path, const struct web_search *s,
 	put_value(out, &sign, "recording", s->recording);
 	put_value(out, &sign, "trigger", s->trigger);
 	put_value(out, &sign, "process", s->process);
+	put_value(out, &sign, "collector", s->collector);
 	put_value(out, &sign, "at", s->at);
 	put_value(out, &sign, "around", s->around);
 	put_value(out, &sign, "from", s->from);
@@ -84,13 +85,21 @@ put_word(FILE *out, const char *flag, const char *word)
 }
 
 static void
+put_place(const struct printing *p)
+{
+	put_word(p->out, p->asked->place->catalog != NULL ? "--catalog " :
+	    "--archive ", p->asked->place->name);
+}
+
+static void
 put_command(const struct printing *p)
 {
 	const struct web_search *s = p->asked->search;
 	FILE *out = p->out;
 
 	fputs("<code>tributary fetch", out);
-	put_word(out, "--archive ", p->asked->place->folder);
+	put_place(p);
+	put_word(out, "--collector ", s->collector);
 	put_word(out, "--machine ", s->machine);
 	put_word(out, "--recording ", s->recording);
 	put_word(out, "--trigger ", s->trigger);
@@ -138,6 +147,8 @@ put_search(const struct printing *p)
 	put_field(out, "trigger", "Trigger", "", s->trigger);
 	put_field(out, "process", "Process", "", s->process);
 	put_field(out, "recording", "Recording", "", s->recording);
+	if (p->asked->place->catalog != NULL)
+		put_field(out, "collector", "Collector", "", s->collector);
 	fprintf(out, "<label class=\"check\"><input type=\"checkbox\" "
 	    "name=\"lost\" value=\"1\"%s> that lost something</label>"
 	    "<button>Search</button>"
@@ -249,7 +260,7 @@ put_file(const struct printing *p, const struct catalog_row *r,
 		put_ways(out, segment_link, r->path, title);
 	} else {
 		fputs("<span>in the store alone: <code>tributary fetch", out);
-		put_word(out, "--archive ", p->asked->place->folder);
+		put_place(p);
 		put_word(out, "", r->path);
 		fputs(" -o segment.pftrace</code></span>", out);
 	}
@@ -412,7 +423,7 @@ put_results(struct printing *p)
 	struct selection s;
 	int rc;
 
-	if (web_archive_select(&s, place->folder, p->asked->search, p->err,
+	if (web_archive_select(&s, place, p->asked->search, p->err,
 	    sizeof(p->err)) < 0)
 		return BAD;
 	p->catalog = web_archive_catalog(place, p->err, sizeof(p->err));
@@ -430,7 +441,7 @@ web_archive_page_print(FILE *out, const struct web_archive_asked *a)
 	char about[CELL_MAX];
 	unsigned status;
 
-	snprintf(about, sizeof(about), "Archive %s", a->place->folder);
+	snprintf(about, sizeof(about), "Archive %s", a->place->name);
 	web_html_begin_page(out, "Archive", about, 0);
 	fputs("<nav><a href=\"/\">Collector</a></nav>\n"
 	    "<p id=\"said\" role=\"status\" data-ui=\"", out);

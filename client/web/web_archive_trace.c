@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +28,7 @@
 #define TOO_MUCH    413u
 #define UNAVAILABLE 503u
 
-/* Bytes of a row; and SQLite's instructions between two looks at the clock. */
 #define ROW_BYTES (1 << 20)
-#define LOOK_EACH 10000
 
 /* ---- the catalogue ---- */
 
@@ -47,14 +44,13 @@ struct catalog *
 web_archive_catalog(const struct web_archive_place *p, char *err,
     size_t err_size)
 {
-	struct catalog *c = catalog_open(p->folder, CATALOG_READ, err,
-	    err_size);
+	struct catalog *c = p->catalog != NULL ?
+	    catalog_connect(p->catalog, CATALOG_READ, err, err_size) :
+	    catalog_open(p->folder, CATALOG_READ, err, err_size);
 
 	if (c == NULL)
 		return NULL;
-	sqlite3_limit(catalog_handle(c), SQLITE_LIMIT_LENGTH, ROW_BYTES);
-	sqlite3_progress_handler(catalog_handle(c), LOOK_EACH, is_over,
-	    (void *)p);
+	catalog_bound(c, ROW_BYTES, is_over, (void *)p);
 	return c;
 }
 
@@ -67,12 +63,13 @@ given(const char *text)
 }
 
 int
-web_archive_select(struct selection *out, const char *folder,
+web_archive_select(struct selection *out, const struct web_archive_place *p,
     const struct web_search *q, char *err, size_t err_size)
 {
 	struct timespec now;
 
-	*out = (struct selection){ .folder = folder,
+	*out = (struct selection){ .folder = p->folder,
+		.catalog = p->catalog, .collector = given(q->collector),
 		.machine = given(q->machine), .recording = given(q->recording),
 		.trigger = given(q->trigger), .process = given(q->process),
 		.at = given(q->at), .around = given(q->around),
@@ -298,7 +295,7 @@ web_archive_join(struct web_archive_file *out,
 	}
 	*j = (struct joining){ .place = p, .status = OK, .err = err,
 		.err_size = err_size };
-	if (web_archive_select(&j->select, p->folder, q, err, err_size) < 0) {
+	if (web_archive_select(&j->select, p, q, err, err_size) < 0) {
 		status = BAD;
 	} else if ((c = web_archive_catalog(p, err,
 	    err_size)) != NULL) {

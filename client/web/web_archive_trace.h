@@ -22,7 +22,9 @@ struct catalog;
 /* An archive, and how long one that asks waits for what is read there. */
 struct web_archive_place {
 	const char *folder;
-	int fd; /* of the folder */
+	const char *catalog; /* shared: there is no folder; or NULL */
+	const char *name;    /* for people */
+	int fd; /* of the folder; -1: none */
 	uint64_t until_ms;       /* of loop_now_ms(), for the catalogue */
 	const atomic_bool *stop; /* borrowed; the one who asks has left */
 };
@@ -45,8 +47,8 @@ struct web_archive_file {
  * Sets the conditions of a search, whose texts are borrowed; times are those of
  * now.  -1 with a sentence.
  */
-int web_archive_select(struct selection *out, const char *folder,
-    const struct web_search *q, char *err, size_t err_size) MUST_CHECK;
+int web_archive_select(struct selection *out,
+    const struct web_archive_place *p, const struct web_search *q, char *err, size_t err_size) MUST_CHECK;
 
 /*
  * Returns 200, or another status of HTTP with a sentence.  Links are not

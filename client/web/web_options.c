@@ -33,6 +33,9 @@ static const char help[] =
     "                    host are refused\n"
     "      --archive DIR show an archive at /archive: what is there, search, and\n"
     "                    traces for Perfetto's UI\n"
+    "      --catalog postgresql://USER@HOST/DATABASE\n"
+    "                    instead of a folder, the catalogue of what several\n"
+    "                    collectors have in one store\n"
     "      --traced      let Perfetto's UI record (\"Record new trace\", target\n"
     "                    WebSocket): /traced carries the consumer protocol, so who\n"
     "                    reaches it may do what the user of tributary-web may\n"
@@ -138,6 +141,7 @@ take_level(void *options, const struct flag *flag, const char *value,
 static const struct flag table[] = {
 	COMMAND_FLAGS(offsetof(struct web_options, line)),
 	{ "archive", FLAG_TEXT, AT(archive) },
+	{ "catalog", FLAG_TEXT, AT(catalog) },
 	{ "client-ca", FLAG_TEXT, AT(client_ca) },
 	{ "client-crl", FLAG_TEXT, AT(client_crl) },
 	{ "https-cert", FLAG_TEXT, AT(https_cert) },
@@ -285,7 +289,8 @@ resolve(struct web_options *o, char *err, size_t err_size)
 static int
 check_open(struct web_options *o, char *err, size_t err_size)
 {
-	if (o->traced || o->archive != NULL || o->https_cert != NULL ||
+	if (o->traced || o->archive != NULL || o->catalog != NULL ||
+	    o->https_cert != NULL ||
 	    o->https_key != NULL || o->token_file != NULL ||
 	    o->client_ca != NULL || o->n_names > 0)
 		return FAILURE(err, err_size, "--open shows one file and ends: "
@@ -308,6 +313,9 @@ web_options_check(struct web_options *o, char *err, size_t err_size)
 		return check_open(o, err, err_size);
 	if (o->no_browser)
 		return FAILURE(err, err_size, "--no-browser is for --open");
+	if (o->archive != NULL && o->catalog != NULL)
+		return FAILURE(err, err_size, "--archive, or --catalog: not "
+		    "both");
 	if (o->listen == NULL)
 		o->listen = WEB_LISTEN;
 	if (command_line_consumer(&o->line, &o->collector, err, err_size) != 0 ||

@@ -49,6 +49,7 @@ struct web_options {
 	bool open;        /* shows one file in it, and asks no collector */
 	bool no_browser;
 	const char *archive; /* folder; NULL: none is shown */
+	const char *catalog; /* postgresql://..., instead of it; or NULL */
 	bool no_seccomp;
 	enum log_level log_level;
 	/* Set by web_options_check(). */

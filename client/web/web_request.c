@@ -67,6 +67,7 @@ take_condition(struct web_search *s, const char *part)
 		{ "recording=", s->recording, sizeof(s->recording) },
 		{ "trigger=", s->trigger, sizeof(s->trigger) },
 		{ "process=", s->process, sizeof(s->process) },
+		{ "collector=", s->collector, sizeof(s->collector) },
 		{ "at=", s->at, sizeof(s->at) },
 		{ "around=", s->around, sizeof(s->around) },
 		{ "from=", s->from, sizeof(s->from) },

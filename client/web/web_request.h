@@ -29,6 +29,7 @@
 struct web_search {
 	char machine[WEB_SEARCH_MAX], recording[WEB_SEARCH_MAX];
 	char trigger[WEB_SEARCH_MAX], process[WEB_SEARCH_MAX];
+	char collector[WEB_SEARCH_MAX];
 	char at[WEB_SEARCH_MAX], around[WEB_SEARCH_MAX];
 	char from[WEB_SEARCH_MAX], to[WEB_SEARCH_MAX];
 	bool lost;

@@ -753,7 +753,8 @@ take_request(struct web_server *s, struct lws *wsi, struct answer *a,
 		    "/archive, /metrics, /healthz and /readyz.");
 	if (a->route->is_archive && s->archive == NULL)
 		return refuse(s, a, HTTP_STATUS_NOT_FOUND, "No archive is "
-		    "served here: tributary-web --archive DIR shows one.");
+		    "served here: tributary-web --archive DIR, or --catalog "
+		    "URL, shows one.");
 	if (is_foreign_job(wsi, a->route->job))
 		return refuse(s, a, HTTP_STATUS_FORBIDDEN, "Pages of other "
 		    "sites may not ask for this.");
@@ -1072,6 +1073,8 @@ struct web_server *
 web_server_new(struct loop *l, const struct web_options *o,
     struct web_source *source, char *err, size_t err_size)
 {
+	const struct web_archive_setup archive = { o->archive, o->catalog,
+		o->ui };
 	struct web_server *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
@@ -1086,8 +1089,9 @@ web_server_new(struct loop *l, const struct web_options *o,
 	pthread_mutex_init(&s->lock, NULL);
 	if (o->traced)
 		s->traced = web_traced_new(l, &o->collector, &o->line.how);
-	if (o->archive != NULL && (s->archive = web_archive_new(o->archive,
-	    o->ui, job_done, s, err, err_size)) == NULL) {
+	if ((o->archive != NULL || o->catalog != NULL) &&
+	    (s->archive = web_archive_new(&archive, job_done, s, err,
+	    err_size)) == NULL) {
 		web_server_free(s);
 		return NULL;
 	}

@@ -18,19 +18,22 @@ PROGRAM = os.environ["TRIBUTARY"]
 
 @unittest.skipIf(store.MISSING, "radosgw is not installed "
                  "(deploy/install-deps store)")
-class OnlyInTheStore(ArchiveCase):
+class StoreCase(ArchiveCase):
     def setUp(self):
         super().setUp()
         self.bucket = store.Bucket(os.path.dirname(self.path("x")))
         self.addCleanup(self.bucket.stop)
         self.config = self.path("upload.conf")
-        self.bucket.settings(self.config, archive_dir=self.traces)
+        self.settings()
         self.start()
         self.make_segments()
         self.fill()
         self.archive("reindex")
         self.rows = self.contents()
         self.upload()
+
+    def settings(self):
+        self.bucket.settings(self.config, archive_dir=self.traces)
 
     def make_segments(self):
         """Of two machines; with triggers and losses of a foreign service."""
@@ -107,6 +110,8 @@ class OnlyInTheStore(ArchiveCase):
             os.remove(path)
         self.archive("reindex")
 
+
+class OnlyInTheStore(StoreCase):
     def test_a_catalogue_of_the_store_alone_is_that_of_the_files(self):
         self.lose_the_archive()
         count = len(self.rows[0])

@@ -17,7 +17,9 @@ enum { ARCHIVE_DONE = 0, ARCHIVE_NOT_DONE = 1, ARCHIVE_WRONG = 2 };
 struct archive_open {
 	const struct archive_options *options;
 	struct catalog *catalog;
-	int folder; /* descriptor */
+	/* reindex into a shared one: it; catalog is then a scratch one. */
+	struct catalog *shared;
+	int folder; /* descriptor; -1: of a shared catalogue */
 };
 
 /* Exit statuses. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -30,14 +29,14 @@ static bool
 is_sound(struct catalog *c)
 {
 	char err[ARCHIVE_ERROR_SIZE];
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	bool sound;
 
 	s = catalog_prepare(c, "PRAGMA integrity_check(1)", err, sizeof(err));
 	if (s == NULL || catalog_step(c, s, err, sizeof(err)) != 1)
 		return false;
-	sound = strcmp((const char *)sqlite3_column_text(s, 0), "ok") == 0;
-	sqlite3_reset(s);
+	sound = strcmp(catalog_text(s, 0), "ok") == 0;
+	catalog_reset(s);
 	return sound && catalog_each(c, "", NULL, 0, go_on, NULL, err,
 	    sizeof(err)) == 0;
 }
@@ -47,7 +46,7 @@ is_sound(struct catalog *c)
  * to be made anew, if no process has it open.
  */
 static struct catalog *
-open_catalog(const struct archive_options *o, char *err, size_t err_size)
+open_folder(const struct archive_options *o, char *err, size_t err_size)
 {
 	enum catalog_mode mode = o->action == ARCHIVE_USAGE ||
 	    o->action == ARCHIVE_VERIFY || o->action == ARCHIVE_EXPORT ?
@@ -88,23 +87,52 @@ run(const struct archive_open *a)
 	return ARCHIVE_NOT_DONE;
 }
 
+/* A reindex reads descriptions into a catalogue in memory first. */
+static int
+open_shared(struct archive_open *a, char *err, size_t err_size)
+{
+	const struct archive_options *o = a->options;
+
+	if (o->action != ARCHIVE_REINDEX) {
+		a->catalog = selection_open(&o->select, err, err_size);
+		return a->catalog == NULL ? -1 : 0;
+	}
+	a->shared = catalog_connect(o->select.catalog, CATALOG_WRITE, err,
+	    err_size);
+	if (a->shared != NULL)
+		a->catalog = catalog_scratch(err, err_size);
+	return a->catalog == NULL ? -1 : 0;
+}
+
+static int
+open_archive(struct archive_open *a, char *err, size_t err_size)
+{
+	const struct archive_options *o = a->options;
+
+	if (o->select.catalog != NULL)
+		return open_shared(a, err, err_size);
+	if ((a->catalog = open_folder(o, err, err_size)) == NULL)
+		return -1;
+	a->folder = open(o->select.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a->folder >= 0)
+		return 0;
+	snprintf(err, err_size, "%s", strerror(errno));
+	return -1;
+}
+
 static int
 open_and_run(const struct archive_options *o)
 {
-	struct archive_open a = { .options = o };
+	struct archive_open a = { .options = o, .folder = -1 };
 	char err[ARCHIVE_ERROR_SIZE];
 	int status;
 
-	if ((a.catalog = open_catalog(o, err, sizeof(err))) == NULL)
-		return archive_refuse(err);
-	a.folder = open(o->select.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (a.folder < 0) {
-		status = archive_refuse(strerror(errno));
-	} else {
-		status = run(&a);
+	status = open_archive(&a, err, sizeof(err)) < 0 ?
+	    archive_refuse(err) : run(&a);
+	if (a.folder >= 0)
 		close(a.folder);
-	}
 	catalog_close(a.catalog);
+	catalog_close(a.shared);
 	if (fflush(stdout) != 0 && status == ARCHIVE_DONE)
 		return archive_refuse("cannot write to standard output");
 	return status;

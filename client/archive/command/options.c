@@ -37,7 +37,8 @@ static const char help[] =
     "      --full        read unchanged files too, and make a catalogue anew that\n"
     "                    is damaged or of another version\n"
     "      --from URL    of the descriptions in a store instead: makes a catalogue\n"
-    "                    without the files, or says which of them the store has\n"
+    "                    without the files, or says which of them the store has;\n"
+    "                    with --catalog, that of all collectors below URL\n"
     STORE_PROGRAM_HELP
     "\n"
     "verify: reads all files, and says what is damaged, missing, or not as the\n"
@@ -102,6 +103,11 @@ check(const struct archive_options *o, size_t at, char *err, size_t err_size)
 {
 	const char *word = actions[at].word;
 
+	if (o->select.catalog != NULL && o->action != ARCHIVE_USAGE &&
+	    (o->action != ARCHIVE_REINDEX || o->from == NULL))
+		return FAILURE(err, err_size, "archive %s is about the files "
+		    "of a folder, --archive DIR; --catalog goes with du and "
+		    "reindex --from s3://BUCKET/PREFIX", word);
 	if (o->settings != NULL && o->from == NULL)
 		return FAILURE(err, err_size, "--store goes with reindex "
 		    "--from s3://BUCKET/PREFIX");

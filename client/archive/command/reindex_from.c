@@ -1,10 +1,10 @@
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "client/archive/catalog.h"
+#include "client/archive/catalog_copy.h"
 #include "client/archive/command/actions.h"
 #include "client/archive/segment_json.h"
 #include "client/archive/store/store_program.h"
@@ -15,8 +15,10 @@
 
 struct reindex {
 	struct catalog *catalog;
+	struct catalog *shared; /* or NULL */
 	int64_t now_ns;
 	uint64_t added, known, refused;
+	bool failed; /* the shared catalogue takes no more */
 	struct progress progress;
 };
 
@@ -39,30 +41,72 @@ ends_with(const char *url, const char *path)
 	    strcmp(url + len - tail, path) == 0;
 }
 
+static bool
+id_cb(void *arg, const struct catalog_row *row)
+{
+	*(int64_t *)arg = row->id;
+	return false;
+}
+
+/* Moves the one row of the scratch catalogue into the shared one. */
+static int
+pass_on(struct reindex *r, const char *path, char *err, size_t err_size)
+{
+	char why[ARCHIVE_ERROR_SIZE];
+	int64_t id = 0;
+	int rc = -1;
+
+	if (catalog_find(r->catalog, path, id_cb, &id, err, err_size) != 1)
+		return -1;
+	switch (catalog_copy(r->shared, r->catalog, id, err, err_size)) {
+	case CATALOG_COPY_FAILED:
+		/* No other one would do better. */
+		r->failed = true;
+		break;
+	case CATALOG_COPY_REFUSED:
+		break;
+	case CATALOG_COPY_ADDED:
+		r->added++;
+		rc = 0;
+		break;
+	case CATALOG_COPY_KNOWN:
+		r->known++;
+		rc = 0;
+		break;
+	}
+	if (catalog_remove(r->catalog, id, why, sizeof(why)) == 0)
+		return rc;
+	r->failed = true;
+	return FAILURE(err, err_size, "%s", why);
+}
+
 /* Puts what a row of line_sql says.  -1 with a sentence. */
 static int
-put(struct reindex *r, sqlite3_stmt *s, char *err, size_t err_size)
+put(struct reindex *r, struct catalog_statement *s, char *err, size_t err_size)
 {
-	const char *url = (const char *)sqlite3_column_text(s, URL);
+	const char *url = catalog_text(s, URL);
 	const struct catalog_stored stored = {
 		.state = "stored",
 		.url = url,
-		.etag = (const char *)sqlite3_column_text(s, ETAG),
+		.etag = catalog_text(s, ETAG),
 		.at_ns = r->now_ns,
 	};
 
-	if (!ends_with(url, (const char *)sqlite3_column_text(s, PATH)))
+	if (!ends_with(url, catalog_text(s, PATH)))
 		return FAILURE(err, err_size, "its description is of another "
-		    "segment, %.200s", sqlite3_column_text(s, PATH));
-	if (sqlite3_column_int64(s, SIZE) != sqlite3_column_int64(s, BYTES))
+		    "segment, %.200s", catalog_text(s, PATH));
+	if (catalog_int(s, SIZE) != catalog_int(s, BYTES))
 		return FAILURE(err, err_size, "it has %lld bytes, and should "
-		    "have %lld", (long long)sqlite3_column_int64(s, SIZE),
-		    (long long)sqlite3_column_int64(s, BYTES));
-	switch (segment_json_put(r->catalog, (const char *)
-	    sqlite3_column_text(s, DESCRIPTION), &stored, err, err_size)) {
+		    "have %lld", (long long)catalog_int(s, SIZE),
+		    (long long)catalog_int(s, BYTES));
+	switch (segment_json_put(r->catalog, catalog_text(s, DESCRIPTION),
+	    &stored, err, err_size)) {
 	case SEGMENT_JSON_FAILED:
 		return -1;
 	case SEGMENT_JSON_ADDED:
+		if (r->shared != NULL)
+			return pass_on(r, catalog_text(s, PATH), err,
+			    err_size);
 		r->added++;
 		return 0;
 	case SEGMENT_JSON_KNOWN:
@@ -82,7 +126,7 @@ line_cb(void *arg, const char *line, char *err, size_t err_size)
 	const struct catalog_value value = CATALOG_STR(line);
 	char why[ARCHIVE_ERROR_SIZE];
 	struct reindex *r = arg;
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	int rc;
 
 	progress_show(&r->progress, r->added + r->known + r->refused);
@@ -98,20 +142,25 @@ line_cb(void *arg, const char *line, char *err, size_t err_size)
 		r->refused++;
 		return 0;
 	}
-	if (put(r, s, why, sizeof(why)) != 0) {
+	rc = put(r, s, why, sizeof(why));
+	if (r->failed) {
+		catalog_reset(s);
+		return FAILURE(err, err_size, "%s", why);
+	}
+	if (rc != 0) {
 		progress_clear(&r->progress);
 		plain_printf(stderr, "tributary archive: %s: %s\n",
-		    sqlite3_column_text(s, URL), why);
+		    catalog_text(s, URL), why);
 		r->refused++;
 	}
-	sqlite3_reset(s);
+	catalog_reset(s);
 	return 0;
 }
 
 int
 archive_reindex_from(const struct archive_open *a)
 {
-	struct reindex r = { .catalog = a->catalog };
+	struct reindex r = { .catalog = a->catalog, .shared = a->shared };
 	char err[ARCHIVE_ERROR_SIZE];
 	struct timespec now;
 	int rc;

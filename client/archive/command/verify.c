@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,7 +161,7 @@ check_folder(struct check *k)
 static int
 check_database(struct check *k)
 {
-	sqlite3_stmt *s;
+	struct catalog_statement *s;
 	int rc;
 
 	s = catalog_prepare(k->a->catalog, "PRAGMA integrity_check(20)", k->err,
@@ -171,7 +170,7 @@ check_database(struct check *k)
 		return -1;
 	while ((rc = catalog_step(k->a->catalog, s, k->err,
 	    sizeof(k->err))) == 1) {
-		const char *text = (const char *)sqlite3_column_text(s, 0);
+		const char *text = catalog_text(s, 0);
 
 		if (strcmp(text, "ok") != 0)
 			problem(k, CATALOG_FILE, text);

@@ -54,6 +54,7 @@ static const char help[] =
     "      --trim        only the events of this time, with all that they need;\n"
     "                    else the segments as a whole\n"
     SELECTION_HELP
+    SELECTION_COLLECTOR_HELP
     STORE_PROGRAM_HELP
     "  -h, --help        print this\n"
     "\n"
@@ -131,41 +132,50 @@ stored_cb(void *arg, const struct catalog_row *row)
 }
 
 /*
- * Whether a word that is no file is the path of a segment that is only in the
- * store.  Without a catalogue it is not.
+ * 1: a word that is no file is the path of a segment that is only in the store;
+ * 0: it is not, as without a folder's catalogue.  -1 with a sentence.
  */
-static bool
-is_in_store(struct fetch *f, const char *word)
+static int
+find_in_store(struct fetch *f, const char *word, char *err, size_t err_size)
 {
+	struct catalog *c = selection_open(&f->select, err, err_size);
 	size_t before = f->store.n;
-	char err[ERROR_BYTES];
-	struct catalog *c = catalog_open(f->select.folder, CATALOG_READ, err,
-	    sizeof(err));
-	bool found;
+	int rc;
 
 	if (c == NULL)
-		return false;
-	found = catalog_find(c, word, stored_cb, f, err, sizeof(err)) == 1;
+		return f->select.catalog != NULL ? -1 : 0;
+	rc = catalog_find(c, word, stored_cb, f, err, err_size);
 	catalog_close(c);
-	return found && f->store.n > before;
+	if (rc == 0 && f->select.catalog != NULL)
+		return FAILURE(err, err_size, "the catalogue %.500s has no "
+		    "segment %.300s", f->select.name, word);
+	return rc < 0 && f->select.catalog != NULL ? -1 :
+	    f->store.n > before;
 }
 
 /* Names of segments are paths as a shell has them, or below the archive. */
 static int
 take_words(struct fetch *f, char *err, size_t err_size)
 {
-	const char *word;
+	const char *word, *folder = f->select.folder;
 	char *path;
 	size_t i;
+	int rc;
 
 	for (i = 0; i < f->select.n_paths; i++) {
 		word = f->select.paths[i];
-		if (asprintf(&path, "%s/%s", f->select.folder, word) < 0)
+		if (folder == NULL)
+			path = strdup(word);
+		else if (asprintf(&path, "%s/%s", folder, word) < 0)
 			path = NULL;
 		if (path != NULL && (access(word, F_OK) == 0 ||
 		    access(path, F_OK) != 0)) {
 			free(path);
-			if (access(word, F_OK) != 0 && is_in_store(f, word))
+			rc = access(word, F_OK) == 0 ? 0 :
+			    find_in_store(f, word, err, err_size);
+			if (rc < 0)
+				return -1;
+			if (rc == 1)
 				continue;
 			path = strdup(word);
 		}
@@ -205,7 +215,7 @@ find_files(struct fetch *f, char *err, size_t err_size)
 	if (f->select.n_paths > 0)
 		return take_words(f, err, err_size) < 0 ?
 		    flags_refuse(&flags, err) : 0;
-	c = catalog_open(f->select.folder, CATALOG_READ, err, err_size);
+	c = selection_open(&f->select, err, err_size);
 	if (c == NULL)
 		return flags_refuse(&flags, err);
 	status = look_up(f, c, err, err_size);

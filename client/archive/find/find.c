@@ -34,6 +34,7 @@ static const char help[] =
     "`tributary fetch` joins them into one trace.\n"
     "\n"
     SELECTION_HELP
+    SELECTION_COLLECTOR_HELP
     "      --limit N     at most so many; 0: all; default: 50\n"
     "      --json        for programs, with times in nanoseconds and UTC\n"
     "  -h, --help        print this\n"
@@ -87,7 +88,7 @@ print(struct find *f, struct catalog *c, struct selection_found *found,
 	if (more)
 		found->n = f->limit;
 	if (f->json)
-		rc = find_text_json(stdout, c, f->select.folder, found, more,
+		rc = find_text_json(stdout, c, f->select.name, found, more,
 		    err, err_size);
 	else if (found->n > 0)
 		rc = find_text_table(stdout, c, found, err, err_size);
@@ -141,7 +142,7 @@ find_main(int argc, char **argv)
 	if (selection_settle(&f.select, (int64_t)now.tv_sec * 1000000000 +
 	    now.tv_nsec, err, sizeof(err)) < 0)
 		return flags_refuse(&flags, err);
-	c = catalog_open(f.select.folder, CATALOG_READ, err, sizeof(err));
+	c = selection_open(&f.select, err, sizeof(err));
 	if (c == NULL)
 		return flags_refuse(&flags, err);
 	status = find(&f, c);

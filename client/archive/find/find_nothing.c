@@ -1,7 +1,6 @@
 #include "client/archive/find/find_nothing.h"
 
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +24,7 @@ struct kind {
 static const struct kind machines = { "machine", CATALOG_MACHINE };
 static const struct kind recordings = { "recording", CATALOG_RECORDING };
 static const struct kind triggers = { "trigger", CATALOG_TRIGGER };
+static const struct kind collectors = { "collector", CATALOG_COLLECTOR };
 
 /* Whether no segment at all has a name; then it says which there are. */
 static bool
@@ -34,7 +34,7 @@ say_no_such_name(const char *speaker, struct catalog *c,
 	const struct catalog_value v = CATALOG_INT(kind->kind);
 	char err[ERROR_BYTES], list[1024] = "";
 	size_t n = 0, len = 0;
-	sqlite3_stmt *stmt;
+	struct catalog_statement *stmt;
 	const char *name;
 
 	if (wanted == NULL || (stmt = catalog_prepare(c, "SELECT name FROM "
@@ -43,18 +43,18 @@ say_no_such_name(const char *speaker, struct catalog *c,
 	    catalog_bind(c, stmt, &v, 1, err, sizeof(err)) < 0)
 		return false;
 	while (catalog_step(c, stmt, err, sizeof(err)) == 1) {
-		name = (const char *)sqlite3_column_text(stmt, 0);
+		name = catalog_text(stmt, 0);
 		if (name == NULL || glob_match(wanted, name)) {
-			sqlite3_reset(stmt);
+			catalog_reset(stmt);
 			return false;
 		}
 		if (n++ < LISTED && len < sizeof(list))
 			len += (size_t)snprintf(list + len, sizeof(list) - len,
 			    "%s%s", n == 1 ? "" : ", ", name);
 	}
-	sqlite3_reset(stmt);
+	catalog_reset(stmt);
 	plain_printf(stderr, "%s: no segment in %s has a %s %s; ", speaker,
-	    s->folder, kind->noun, wanted);
+	    s->name, kind->noun, wanted);
 	if (n == 0)
 		plain_printf(stderr, "none of them has any\n");
 	else
@@ -108,7 +108,7 @@ say_nearest(const char *speaker, struct catalog *c, const struct selection *s)
 	read_near(c, ids[0], &before);
 	read_near(c, ids[1], &behind);
 	plain_printf(stderr, "%s: %s has no such segment from %s to %s",
-	    speaker, s->folder, time_text_at(from, (uint64_t)s->from_ns),
+	    speaker, s->name, time_text_at(from, (uint64_t)s->from_ns),
 	    s->to_ns == INT64_MAX ? "now" : time_text_at(to,
 	    (uint64_t)s->to_ns));
 	if (before.is)
@@ -140,14 +140,15 @@ find_nothing_say(const char *speaker, struct catalog *c,
 	if (catalog_each(c, "LIMIT 1", NULL, 0, any_cb, &any, err,
 	    sizeof(err)) == 0 && !any)
 		plain_printf(stderr, "%s: the archive %s has no segments "
-		    "yet\n", speaker, s->folder);
+		    "yet\n", speaker, s->name);
 	else if (say_no_such_name(speaker, c, s, &machines, s->machine) ||
 	    say_no_such_name(speaker, c, s, &recordings, s->recording) ||
-	    say_no_such_name(speaker, c, s, &triggers, s->trigger))
+	    say_no_such_name(speaker, c, s, &triggers, s->trigger) ||
+	    say_no_such_name(speaker, c, s, &collectors, s->collector))
 		return;
 	else if (s->has_time)
 		say_nearest(speaker, c, s);
 	else
 		plain_printf(stderr, "%s: no segment in %s is as asked for\n",
-		    speaker, s->folder);
+		    speaker, s->name);
 }

@@ -21,7 +21,9 @@
 #define NAME_BYTES 101
 #define RECORDING_BYTES 201
 
-enum column { WHEN, MACHINE, RECORDING, SIZE, LOST, TRIGGERS, PATH, COLUMNS };
+enum column {
+	WHEN, COLLECTOR, MACHINE, RECORDING, SIZE, LOST, TRIGGERS, PATH, COLUMNS
+};
 
 struct line {
 	char cell[COLUMNS][TEXT_CELL_MAX];
@@ -57,6 +59,15 @@ names_text(char out[TEXT_CELL_MAX], const struct detail_names *names)
 		    names->n - i);
 }
 
+/* In a shared catalogue a path begins with it. */
+static const char *
+collector_of(const struct catalog_row *r, char out[TEXT_CELL_MAX])
+{
+	snprintf(out, TEXT_CELL_MAX, "%.*s", (int)strcspn(r->path, "/"),
+	    r->path);
+	return out;
+}
+
 static void
 fill_line(struct line *l, const struct catalog_row *r,
     const struct segment_details *d)
@@ -67,6 +78,7 @@ fill_line(struct line *l, const struct catalog_row *r,
 
 	snprintf(l->cell[WHEN], TEXT_CELL_MAX, "%s", !r->has_wall ? "-" :
 	    time_text_span(when, (uint64_t)r->first_ns, (uint64_t)r->last_ns));
+	text_cell_plain(collector_of(r, path), l->cell[COLLECTOR]);
 	names_text(l->cell[MACHINE], &d->machines);
 	names_text(l->cell[TRIGGERS], &d->triggers);
 	recording = text_cell_cut(r->recording, name, sizeof(name));
@@ -118,8 +130,9 @@ put_line(FILE *out, const struct line *l, const int *width, bool coloured)
 	size_t k;
 
 	for (k = 0; k < PATH; k++)
-		text_cell_put_in(out, l->cell[k], width[k], coloured,
-		    colour_of(k, l->cell[k]));
+		if (width[k] > 0)
+			text_cell_put_in(out, l->cell[k], width[k],
+			    coloured, colour_of(k, l->cell[k]));
 	fputs(l->cell[PATH], out);
 	if (l->pinned)
 		colour_put(out, coloured, COLOUR_GOOD, " (pinned)");
@@ -131,8 +144,8 @@ put_line(FILE *out, const struct line *l, const int *width, bool coloured)
 static void
 put_lines(FILE *out, const struct printing *p)
 {
-	static const char *const names[COLUMNS] = { "WHEN", "MACHINE",
-		"RECORDING", "SIZE", "LOST", "TRIGGERS", "PATH" };
+	static const char *const names[COLUMNS] = { "WHEN", "COLLECTOR",
+		"MACHINE", "RECORDING", "SIZE", "LOST", "TRIGGERS", "PATH" };
 	bool coloured = colour_is_on(out);
 	int width[COLUMNS];
 	size_t i, k;
@@ -143,9 +156,13 @@ put_lines(FILE *out, const struct printing *p)
 			width[k] = text_cell_widen(width[k],
 			    p->lines[i].cell[k]);
 	}
+	/* A folder has the segments of one: no such column. */
+	if (!catalog_is_shared(p->catalog))
+		width[COLLECTOR] = 0;
 	for (k = 0; k < PATH; k++)
-		text_cell_put_in(out, names[k], width[k], coloured,
-		    COLOUR_HEADING);
+		if (width[k] > 0)
+			text_cell_put_in(out, names[k], width[k], coloured,
+			    COLOUR_HEADING);
 	colour_put(out, coloured, COLOUR_HEADING, names[PATH]);
 	fputc('\n', out);
 	for (i = 0; i < p->n; i++)
@@ -202,10 +219,14 @@ put_stored(struct json_out *j, const struct catalog_stored *s)
 
 static void
 put_segment(struct json_out *j, const struct catalog_row *r,
-    const struct segment_details *d)
+    const struct segment_details *d, bool shared)
 {
+	char collector[TEXT_CELL_MAX];
+
 	json_object(j, NULL);
 	json_string(j, "path", r->path);
+	if (shared)
+		json_string(j, "collector", collector_of(r, collector));
 	json_uint(j, "bytes", r->bytes);
 	json_string(j, "recording", r->recording);
 	if (r->number != 0)
@@ -241,7 +262,7 @@ json_cb(void *arg, const struct catalog_row *row)
 		p->failed = true;
 		return false;
 	}
-	put_segment(&p->json, row, &d);
+	put_segment(&p->json, row, &d, catalog_is_shared(p->catalog));
 	segment_details_done(&d);
 	return true;
 }

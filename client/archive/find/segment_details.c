@@ -1,6 +1,5 @@
 #include "client/archive/find/segment_details.h"
 
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,20 +36,20 @@ read_names(struct detail_names *out, struct catalog *c, const char *sql,
     int64_t id, char *err, size_t err_size)
 {
 	const struct catalog_value v = CATALOG_INT(id);
-	sqlite3_stmt *s = catalog_prepare(c, sql, err, err_size);
+	struct catalog_statement *s = catalog_prepare(c, sql, err, err_size);
 	const char *name;
 	int rc;
 
 	if (s == NULL || catalog_bind(c, s, &v, 1, err, err_size) < 0)
 		return -1;
 	while ((rc = catalog_step(c, s, err, err_size)) == 1) {
-		name = (const char *)sqlite3_column_text(s, 0);
+		name = catalog_text(s, 0);
 		if (name != NULL && add_name(out, name) < 0) {
 			rc = FAILURE(err, err_size, "out of memory");
 			break;
 		}
 	}
-	sqlite3_reset(s);
+	catalog_reset(s);
 	return rc;
 }
 
@@ -60,8 +59,8 @@ segment_details_read(struct segment_details *out, struct catalog *c,
 {
 	static const char machines[] = "SELECT name FROM machines WHERE "
 	    "segment = ? AND name <> '' AND packets > 0 ORDER BY id";
-	static const char triggers[] = "SELECT DISTINCT name FROM triggers "
-	    "WHERE segment = ? ORDER BY position";
+	static const char triggers[] = "SELECT name FROM triggers WHERE "
+	    "segment = ? GROUP BY name ORDER BY min(position)";
 	static const char losses[] = "SELECT text FROM losses WHERE "
 	    "segment = ? ORDER BY position";
 	struct segment_details d = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };

@@ -110,13 +110,13 @@ put(struct folder *f, struct catalog *c, const struct segment_entry *e)
 static int64_t
 number(struct folder *f, struct catalog *c, const char *sql)
 {
-	sqlite3_stmt *s = catalog_prepare(c, sql, f->err, ERR);
+	struct catalog_statement *s = catalog_prepare(c, sql, f->err, ERR);
 	int64_t v;
 
 	assert_non_null(s);
 	assert_int_equal(catalog_step(c, s, f->err, ERR), 1);
-	v = sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
+	v = catalog_int(s, 0);
+	catalog_reset(s);
 	return v;
 }
 

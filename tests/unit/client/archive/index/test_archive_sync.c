@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <setjmp.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -471,13 +470,13 @@ sync_all(struct fixture *f, bool full)
 static int64_t
 number(struct fixture *f, const char *sql)
 {
-	sqlite3_stmt *s = catalog_prepare(f->c, sql, f->err, ERR);
+	struct catalog_statement *s = catalog_prepare(f->c, sql, f->err, ERR);
 	int64_t v;
 
 	assert_non_null(s);
 	assert_int_equal(catalog_step(f->c, s, f->err, ERR), 1);
-	v = sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
+	v = catalog_int(s, 0);
+	catalog_reset(s);
 	return v;
 }
 
