@@ -5,12 +5,13 @@ reads it by its manifest, and by the Trace Processor that there is."""
 import glob
 import json
 import os
+import re
 import signal
 import sys
 import time
 import zipfile
 
-from harness import faults, imported, tap
+from harness import faults, imported, pb, tap
 from harness.case import TEST_SOURCE
 from harness.certs import Authority
 from harness.producer import numbered
@@ -167,6 +168,32 @@ class Together(FleetRecording):
             "select name from __intrinsic_trace_file where name not null")},
             {"perfetto_manifest.json", *archive.traces})
 
+    def test_trace_processor_has_the_same_moment_at_one_time(self):
+        """Of collectors that share their clocks, as v55 assumes of all."""
+        fleet = self.collectors("c1", "c2")
+        producers = [self.producer(n, address=self.path(f"{n}.p"))
+                     for n in ("c1", "c2")]
+        recording = self.over(fleet, "-t", "0", TEST_SOURCE)
+        writers = [p.writer() for p in producers]
+        now = boottime()
+        for uuid, writer in enumerate(writers, 1):
+            track = pb.TracePacket(timestamp=now)
+            track.track_descriptor.uuid = uuid
+            track.track_descriptor.name = f"c{uuid}"
+            event = pb.TracePacket(timestamp=now)
+            event.track_event.type = pb.TrackEvent.TYPE_INSTANT
+            event.track_event.track_uuid = uuid
+            event.track_event.name = "moment"
+            writer.write([track.SerializeToString(),
+                          event.SerializeToString()])
+        recording.interrupt()
+        recording.end()
+        self.archive()
+        self.assertEqual(self.sql(
+            "select track.name, ts from slice join track on "
+            "track.id = track_id where slice.name = 'moment' order by 1"),
+            [("c1", now), ("c2", now)])
+
     def test_none_starts_before_all_are_armed(self):
         fleet = self.collectors("c1", "c2")
         first = self.producer("c1", address=self.path("c1.p"))
@@ -185,6 +212,20 @@ class Together(FleetRecording):
         recording.end()
         for trace in self.archive().traces.values():
             self.assert_numbers(trace, [1])
+
+    @imported.may_cause("traced_buf_chunks_overwritten")
+    def test_losses_of_all_are_summed(self):
+        fleet = self.collectors("c1", "c2")
+        recording = self.over(fleet, "-t", "0", "-b", "64kb", TEST_SOURCE)
+        for name, count in (("c1", 10), ("c2", 3000)):
+            self.producer(name, address=self.path(f"{name}.p")
+                          ).writer().number(count)
+        recording.interrupt()
+        said = recording.end()
+        first, second = said.split("Collector       c2: ")
+        self.assertIn("Lost            nothing\n", first)
+        lost = re.search(r"Lost +([\d,]+) chunks", second)
+        self.assertIn(f"2 of 2 collectors whole, {lost[1]} lost", second)
 
     def test_one_live_line_for_all(self):
         fleet = self.collectors("c1", "c2")
