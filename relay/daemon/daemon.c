@@ -242,6 +242,14 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 	return d->uplink != NULL ? 0 : -1;
 }
 
+static bool
+channel_is_empty_cb(void *arg, uint32_t channel)
+{
+	struct relay_daemon *d = arg;
+
+	return outbox_channel_is_empty(d->outbox, channel);
+}
+
 static uint32_t
 new_channel_cb(void *arg)
 {
@@ -259,6 +267,7 @@ make_producers(struct relay_daemon *d, char *err, size_t err_size)
 		.state_dirfd = d->state_dirfd,
 		.upward = uplink_upward(d->uplink),
 		.new_channel = new_channel_cb,
+		.channel_is_empty = channel_is_empty_cb,
 		.channel_arg = d,
 	};
 

@@ -137,6 +137,7 @@ outbox_state(const struct outbox *o, struct outbox_state *out)
 	memcpy(out->relay_id, o->arena.head->relay_id, LINK_ID_BYTES);
 	out->last_sent = l->last_sent;
 	out->last_acked = l->last_acked;
+	out->sent_bytes = l->sent_bytes;
 	out->received = l->received;
 	out->last_channel = o->arena.head->last_channel;
 }

@@ -89,6 +89,7 @@ struct outbox_state {
 	uint8_t collector_id[LINK_ID_BYTES];
 	uint64_t last_sent;   /* numbers of blocks, up */
 	uint64_t last_acked;
+	uint64_t sent_bytes;  /* of blocks up, each once */
 	uint64_t received;    /* number of a block, down */
 	uint32_t last_channel; /* highest number that was given */
 };
@@ -99,6 +100,17 @@ void outbox_state(const struct outbox *o, struct outbox_state *out);
  */
 void outbox_linked(struct outbox *o, const uint8_t link_id[LINK_ID_BYTES],
     const uint8_t collector_id[LINK_ID_BYTES]);
+/*
+ * Notes that another collector goes on with the link: blocks up as before, with
+ * what was acknowledged as consumed; down from 1 on.
+ */
+void outbox_moved(struct outbox *o, const uint8_t collector_id[LINK_ID_BYTES]);
+/*
+ * Bytes of blocks up that were acknowledged, of all channels, and of one (0: it
+ * has no blocks).
+ */
+uint64_t outbox_acked_bytes(const struct outbox *o);
+uint64_t outbox_acked_bytes_of(const struct outbox *o, uint32_t channel);
 /* Notes that every block up to number came down and was acted on. */
 void outbox_set_received(struct outbox *o, uint64_t number);
 /* Returns the number of a new channel, which no channel had on this link. */

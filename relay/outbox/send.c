@@ -252,6 +252,52 @@ outbox_resume(struct outbox *o, uint64_t received)
 	return 0;
 }
 
+uint64_t
+outbox_acked_bytes(const struct outbox *o)
+{
+	uint64_t bytes = arena_link(&o->arena)->sent_bytes;
+	const struct ob_block *b;
+
+	TAILQ_FOREACH(b, &o->sent, sent)
+		bytes -= b->used;
+	return bytes;
+}
+
+static uint64_t
+acked_bytes(const struct ob_channel *c)
+{
+	uint64_t bytes = c->entry->sent;
+	const struct ob_block *b;
+
+	for (b = TAILQ_FIRST(&c->blocks); b != NULL && b->number != 0;
+	    b = TAILQ_NEXT(b, link))
+		bytes -= b->used;
+	return bytes;
+}
+
+uint64_t
+outbox_acked_bytes_of(const struct outbox *o, uint32_t channel)
+{
+	const struct ob_channel *c = ob_channel_find(o, channel);
+
+	return c != NULL ? acked_bytes(c) : 0;
+}
+
+void
+outbox_moved(struct outbox *o, const uint8_t collector_id[LINK_ID_BYTES])
+{
+	struct arena_link l = *arena_link(&o->arena);
+	struct ob_channel *c;
+
+	memcpy(l.collector_id, collector_id, LINK_ID_BYTES);
+	l.received = 0;
+	arena_set_link(&o->arena, &l);
+	o->consumed = outbox_acked_bytes(o);
+	TAILQ_FOREACH(c, &o->channels, all)
+		c->consumed = acked_bytes(c);
+	ob_ready(o);
+}
+
 void
 outbox_set_window(struct outbox *o, uint64_t bytes)
 {

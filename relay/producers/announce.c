@@ -12,17 +12,23 @@
 #define HASTY_BYTES_MAX 4096u
 
 void
+local_put_producer(struct pb_writer *w, const struct local *l)
+{
+	pb_put_string(w, LinkProducer_name, l->name);
+	pb_put_int(w, LinkProducer_pid, l->pid);
+	pb_put_int(w, LinkProducer_uid, l->uid);
+	if (l->sdk_version[0] != '\0')
+		pb_put_string(w, LinkProducer_sdk_version, l->sdk_version);
+}
+
+void
 local_announce(struct local *l)
 {
 	struct local_source *ds;
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_string(&w, LinkProducer_name, l->name);
-	pb_put_int(&w, LinkProducer_pid, l->pid);
-	pb_put_int(&w, LinkProducer_uid, l->uid);
-	if (l->sdk_version[0] != '\0')
-		pb_put_string(&w, LinkProducer_sdk_version, l->sdk_version);
+	local_put_producer(&w, l);
 	if (w.failed) {
 		rpc_conn_close(l->server.conn, "out of memory");
 		pb_writer_done(&w);

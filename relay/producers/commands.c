@@ -144,6 +144,21 @@ find_or_make(struct local *l, const struct setup *s, uint16_t buffer)
 	return i;
 }
 
+/* Notes what a data source is part of, where the collector has said so. */
+static void
+note_origin(struct local *l, struct local_instance *i)
+{
+	const struct local_origin *o = &l->origin;
+	struct local_buffer *b = local_find_buffer(l, i->buffer);
+
+	if (b == NULL || o->instance != i->remote)
+		return;
+	i->source = o->source;
+	b->has_origin = true;
+	memcpy(b->config, o->config, sizeof(b->config));
+	b->index = o->buffer;
+}
+
 static void
 set_up(struct local *l, uint32_t cmd, struct part m)
 {
@@ -157,9 +172,10 @@ set_up(struct local *l, uint32_t cmd, struct part m)
 		return;
 	}
 	if (s.buffer != 0 && (buffer = local_buffer_for(l, s.session,
-	    (uint16_t)s.buffer)) == 0)
+	    l->owner->buffer_tag << LINK_TAG_SHIFT | (uint32_t)s.buffer)) == 0)
 		local_log(l, "an instance", "too many buffers, or no memory");
 	else if ((i = find_or_make(l, &s, buffer)) != NULL) {
+		note_origin(l, i);
 		if (local_set_up_tracing(l, 0) == 0)
 			send_setup(l, cmd, m, i->id, buffer);
 		return;
@@ -302,6 +318,28 @@ clear(struct local *l, struct part m)
 	if (named.n > 0)
 		producer_server_send(&l->server, &w, -1);
 	pb_writer_done(&w);
+}
+
+void
+local_note_origin(struct local *l, const uint8_t *origin, size_t len)
+{
+	struct local_origin o = { 0 };
+	struct pb_reader r;
+	struct pb_field f;
+
+	PB_FOREACH(&f, &r, origin, len) {
+		if (f.number == LinkOrigin_session && f.wire == PB_BYTES &&
+		    f.len == sizeof(o.config))
+			memcpy(o.config, f.data, f.len);
+		else if (f.number == LinkOrigin_instance)
+			o.instance = f.value;
+		else if (f.number == LinkOrigin_source)
+			o.source = (uint32_t)f.value;
+		else if (f.number == LinkOrigin_buffer)
+			o.buffer = (uint32_t)f.value;
+	}
+	if (!r.bad)
+		l->origin = o;
 }
 
 void

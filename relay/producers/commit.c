@@ -54,12 +54,12 @@ used(const uint8_t *payload, size_t len, unsigned fragments)
 }
 
 /*
- * buffer: the collector's.  loud: a drop is told; else it is as if it had not
+ * buffer: local_buffer.remote.  loud: a drop is told; else it is as if it had not
  * been tried.
  */
 static enum upstream_room
 put_chunk(struct producers *ps, uint32_t channel, const struct shm_chunk *c,
-    uint16_t buffer, bool complete, bool loud)
+    uint32_t buffer, bool complete, bool loud)
 {
 	struct commit_chunk head = {
 		.buffer = buffer,

@@ -200,6 +200,8 @@ local_free(struct local *l)
 	if (l->state != LOCAL_SILENT)
 		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
 		    0);
+	if (l->state == LOCAL_ANNOUNCED || l->state == LOCAL_ENDED)
+		local_keep_for_move(l);
 	TAILQ_REMOVE(&ps->locals, l, link);
 	ps->n_locals--;
 	local_forget_flushes(l);

@@ -97,7 +97,7 @@ local_instance_new(struct local *l, uint64_t remote,
 /* ---- buffers ---- */
 
 struct local_buffer *
-local_find_buffer(struct local *l, uint32_t id)
+local_find_buffer(const struct local *l, uint32_t id)
 {
 	size_t n;
 
@@ -187,7 +187,7 @@ new_buffer_id(struct local *l)
 }
 
 uint16_t
-local_buffer_for(struct local *l, uint64_t session, uint16_t remote)
+local_buffer_for(struct local *l, uint64_t session, uint32_t remote)
 {
 	struct local_buffer *b;
 	size_t n;
@@ -205,10 +205,8 @@ local_buffer_for(struct local *l, uint64_t session, uint16_t remote)
 	    !forget_the_oldest_unused(l)) || !grow_buffers(l))
 		return 0;
 	b = &l->buffers[l->n_buffers];
-	b->id = new_buffer_id(l);
-	b->remote = remote;
-	b->session = session;
-	b->instances = 0;
+	*b = (struct local_buffer){ .id = new_buffer_id(l), .remote = remote,
+		.session = session };
 	l->n_buffers++;
 	return b->id;
 }
@@ -247,6 +245,19 @@ local_writer_buffer(const struct local *l, uint32_t writer)
 	    (page = l->writer_pages[writer >> PAGE_BITS]) == NULL)
 		return 0;
 	return page[writer & (PAGE_SIZE - 1)];
+}
+
+void
+local_each_writer(const struct local *l, void (*fn)(void *arg,
+    uint32_t writer, uint16_t buffer), void *arg)
+{
+	size_t n, k;
+
+	for (n = 0; l->writer_pages != NULL && n < PAGES; n++)
+		for (k = 0; l->writer_pages[n] != NULL && k < PAGE_SIZE; k++)
+			if (l->writer_pages[n][k] != 0)
+				fn(arg, (uint32_t)(n << PAGE_BITS | k),
+				    l->writer_pages[n][k]);
 }
 
 static void

@@ -9,6 +9,7 @@
  *	commit           copies chunks from memory and requests upward
  *	shm_setup        shared memory; shm_keeping: hands it to the keeper
  *	data_sources     data sources that the producer has registered
+ *	move             what the next collector has to know of producers
  *	id_map           our ids and the collector's of instances and buffers
  *	control_rate     sends control messages upward, and limits their rate
  *
@@ -36,6 +37,7 @@
 #include "transport/shm/shm.h"
 
 struct loop_timer;
+struct pb_writer;
 struct producers;
 
 /* Instances of a producer; beyond that one which is stopping is forgotten. */
@@ -72,6 +74,7 @@ struct local_instance {
 	uint64_t remote; /* the collector's */
 	uint64_t session; /* the collector's id */
 	uint16_t buffer; /* local_buffer.id; 0: none */
+	uint32_t source; /* LinkOrigin.source, if its buffer has_origin */
 	enum local_instance_state state;
 	bool notifies_stop; /* as its data source says, as no_flush */
 	bool no_flush;
@@ -81,9 +84,21 @@ struct local_instance {
 /* A buffer of the collector that instances of the producer write to. */
 struct local_buffer {
 	uint16_t id;     /* ours, which the producer knows */
-	uint16_t remote; /* the collector's */
+	/* The collector's, and producers.buffer_tag above it. */
+	uint32_t remote;
 	uint64_t session; /* the collector's id */
 	uint32_t instances; /* that write to it; 0: unused */
+	bool has_origin;  /* the collector told it, as the next two */
+	uint8_t config[LINK_ORIGIN_BYTES]; /* LinkOrigin.session */
+	uint32_t index;                    /* LinkOrigin.buffer */
+};
+
+/* The LinkOrigin that came last, for the data source that comes next. */
+struct local_origin {
+	uint64_t instance; /* 0: none came */
+	uint8_t config[LINK_ORIGIN_BYTES];
+	uint32_t source;
+	uint32_t buffer;
 };
 
 struct local_flush {
@@ -153,6 +168,7 @@ struct local {
 	size_t buffers_cap;
 	uint16_t last_buffer; /* id that was given last */
 	bool buffers_wrapped; /* every id has been used */
+	struct local_origin origin;
 	/* Writer id -> local_buffer.id, in pages made on demand. */
 	uint16_t **writer_pages;
 	size_t n_writers;
@@ -225,13 +241,13 @@ struct local_instance *local_find_remote(struct local *l, uint64_t remote);
  * Finds or makes our id for a buffer of the collector's in this session.  0:
  * too many, or no memory.
  */
-uint16_t local_buffer_for(struct local *l, uint64_t session, uint16_t remote)
+uint16_t local_buffer_for(struct local *l, uint64_t session, uint32_t remote)
     MUST_CHECK;
 /*
  * By our id.  The pointer lives until a buffer is made or forgotten.  NULL: no
  * buffer has this id now.
  */
-struct local_buffer *local_find_buffer(struct local *l, uint32_t id);
+struct local_buffer *local_find_buffer(const struct local *l, uint32_t id);
 /* Whether a buffer has, or once had, this id of ours. */
 bool local_buffer_was(const struct local *l, uint32_t id);
 /*
@@ -240,16 +256,29 @@ bool local_buffer_was(const struct local *l, uint32_t id);
  */
 bool local_bind_writer(struct local *l, uint32_t writer, uint16_t buffer)
     MUST_CHECK;
+/* Calls fn with each writer that is bound to a buffer, by our id. */
+void local_each_writer(const struct local *l, void (*fn)(void *arg,
+    uint32_t writer, uint16_t buffer), void *arg);
 /* Our id of the buffer that the writer is bound to; 0: to none. */
 uint16_t local_writer_buffer(const struct local *l, uint32_t writer);
 /* Forgets all instances, buffers and bindings. */
 void local_forget_ids(struct local *l);
 void local_free_ids(struct local *l);
 
+/* ---- move.c ---- */
+
+/*
+ * Keeps, of a producer that is being freed, what producers_tell_moves() tells of
+ * it for as long as its channel has blocks in the outbox.
+ */
+void local_keep_for_move(const struct local *l);
+
 /* ---- commands.c ---- */
 
 /* Passes a GetAsyncCommandResponse of the collector on to the producer. */
 void local_command(struct local *l, const uint8_t *command, size_t len);
+/* Notes a LinkOrigin, for the command behind it. */
+void local_note_origin(struct local *l, const uint8_t *origin, size_t len);
 /* Sends StopDataSource; instance: our id. */
 void local_send_stop(struct local *l, uint64_t instance);
 
@@ -335,6 +364,8 @@ void local_may_talk_again(struct local *l);
 
 /* ---- announce.c ---- */
 
+/* Appends the members of the producer's LinkProducer. */
+void local_put_producer(struct pb_writer *w, const struct local *l);
 /* Puts LINK_UP_OPEN and the producer's data sources. */
 void local_announce(struct local *l);
 /*

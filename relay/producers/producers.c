@@ -48,6 +48,8 @@ producers_new(const struct producers_setup *setup, char *err, size_t err_size)
 	ps->state_dirfd = setup->state_dirfd;
 	ps->up = setup->upward;
 	ps->new_channel = setup->new_channel;
+	ps->channel_is_empty = setup->channel_is_empty;
+	STAILQ_INIT(&ps->formers);
 	ps->channel_arg = setup->channel_arg;
 	ps->flush_patience_ms = LOCAL_FLUSH_PATIENCE_MS;
 	ps->recover_again_ms = RECOVER_AGAIN_MS;
@@ -72,6 +74,7 @@ producers_free(struct producers *ps)
 		local_free(l);
 	talkers_free(ps);
 	orphans_forget(ps);
+	formers_forget(ps);
 	shm_keeper_close(ps->keeper);
 	loop_cancel(ps->loop, ps);
 	free(ps);
@@ -178,6 +181,8 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 	if (channel == 0) {
 		ps->open = ps->away = false;
 		orphans_lost(ps);
+		formers_forget(ps);
+		ps->buffer_tag = 0;
 	}
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
@@ -219,6 +224,28 @@ producers_command(struct producers *ps, uint32_t channel,
 
 	if (l != NULL && l->state == LOCAL_ANNOUNCED)
 		local_command(l, command, len);
+}
+
+void
+producers_origin(struct producers *ps, uint32_t channel, const uint8_t *origin,
+    size_t len)
+{
+	struct local *l = find(ps, channel);
+
+	if (l != NULL)
+		local_note_origin(l, origin, len);
+}
+
+void
+producers_set_buffer_tag(struct producers *ps, uint32_t tag)
+{
+	ps->buffer_tag = tag;
+}
+
+uint32_t
+producers_buffer_tag(const struct producers *ps)
+{
+	return ps->buffer_tag;
 }
 
 void

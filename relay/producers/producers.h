@@ -41,6 +41,8 @@ struct producers_setup {
 	struct upstream upward; /* its ops and arg are borrowed */
 	/* Numbers of new channels, from the outbox. */
 	uint32_t (*new_channel)(void *arg);
+	/* Whether all that was put on the channel has arrived upward. */
+	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	void *channel_arg;
 };
 
@@ -115,6 +117,23 @@ void producers_command(struct producers *ps, uint32_t channel,
  */
 void producers_refused(struct producers *ps, uint32_t channel,
     const char *why);
+/* Notes a LinkOrigin: what the next data source of the channel is part of. */
+void producers_origin(struct producers *ps, uint32_t channel,
+    const uint8_t *origin, size_t len);
+/*
+ * Sets the tag that ids of the collector's buffers get in messages from now on
+ * (LinkOpen.buffer_tag): another for each collector that the link was moved to,
+ * as ids of the ones before are still in use.
+ */
+void producers_set_buffer_tag(struct producers *ps, uint32_t tag);
+uint32_t producers_buffer_tag(const struct producers *ps);
+/*
+ * Calls tell() with what another collector has to know of each channel that has
+ * or had a producer: encoded LinkMove messages, several where one would be
+ * longer than LINK_MESSAGE_MAX, without `consumed`.  -1: no memory.
+ */
+int producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
+    uint32_t channel, const uint8_t *move, size_t len), void *arg) MUST_CHECK;
 /* Tries again what UPSTREAM_LATER put off. */
 void producers_resume(struct producers *ps, uint32_t channel);
 

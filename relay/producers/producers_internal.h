@@ -14,6 +14,7 @@
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
 
+struct former_local;
 struct shm_keeper;
 
 /* Time in which producers of a killed relay notice its end and stop writing. */
@@ -50,6 +51,11 @@ struct producers {
 	bool holding;             /* producers_hold() */
 	uint64_t last_instance;   /* last ids given */
 	uint64_t last_flush;
+	uint32_t buffer_tag;      /* LinkOpen.buffer_tag of the link */
+	STAILQ_HEAD(, former_local) formers; /* the oldest first; move.c's */
+	size_t n_formers;
+	bool formers_missing;     /* there was no room or memory for one */
+	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	uint64_t flush_patience_ms; /* LOCAL_FLUSH_PATIENCE_MS but in tests */
 	struct log_limit refusals;
 
@@ -79,6 +85,11 @@ void talkers_free(struct producers *ps);
 void local_keep(struct local *l);
 /* Takes it back, as no chunk in the memory is needed any more. */
 void local_unkeep(struct producers *ps, uint32_t channel);
+
+/* ---- move.c ---- */
+
+/* Forgets producers that have ended: nothing of them will be moved. */
+void formers_forget(struct producers *ps);
 
 /* ---- orphans.c ---- */
 

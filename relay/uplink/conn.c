@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "relay/clocks/link_clocks.h"
+#include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/conn_internal.h"
 #include "relay/uplink/open_call.h"
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"
+#include "transport/wire/pb_writer.h"
 #include "transport/wire/service_names.h"
 
 /* Time from the first step until the answer to Open. */
@@ -21,6 +24,8 @@
  */
 #define LINK_QUEUE_LOW  (64u * 1024u)
 #define LINK_QUEUE_HARD (1024u * 1024u)
+/* The same while a collector is told what it goes on with. */
+#define MOVES_QUEUE_HARD (8u * 1024u * 1024u)
 
 /* ---- the end ---- */
 
@@ -119,6 +124,7 @@ start_compression(struct uplink_conn *l, const Tributary__LinkOpened *m)
 static void
 link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 {
+	bool moved = m->why == TRIBUTARY__LINK_OPENED__WHY__MOVED;
 	bool resumed = m->why == TRIBUTARY__LINK_OPENED__WHY__RESUMED;
 	const char *wrong;
 
@@ -126,11 +132,13 @@ link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 		uplink_conn_fail(l, "out of memory");
 		return;
 	}
-	if (resumed) {
+	if (resumed)
 		l->in.received = l->in.told = l->opened_with.received;
+	if (resumed || moved) {
 		l->sent = l->acked = m->received;
 		l->sent_ever = l->opened_with.last_sent;
 	}
+	rpc_client_set_limits(l->client, LINK_QUEUE_HARD, LINK_QUEUE_LOW);
 	/* First the state: opened() may put blocks that are to be sent. */
 	l->state = UL_OPEN;
 	loop_timer_clear(l->timer);
@@ -142,6 +150,71 @@ link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 	rpc_invoke(l->client, "Down", NULL, 0, down_cb, l);
 	link_clocks_start(l->setup.clocks);
 	uplink_conn_kick(l);
+}
+
+static void opened_cb(void *arg, bool ok, bool more, const uint8_t *msg,
+    size_t len, int fd);
+
+static void
+call_open(struct uplink_conn *l)
+{
+	uint8_t *open;
+	size_t len;
+
+	outbox_state(l->setup.outbox, &l->opened_with);
+	open = uplink_open_encode(&l->opened_with, l->setup.settings,
+	    &l->moving, &len);
+	if (open == NULL) {
+		uplink_conn_fail(l, "out of memory");
+		return;
+	}
+	rpc_invoke(l->client, "Open", open, len, opened_cb, l);
+	free(open);
+}
+
+static void
+tell_move(void *arg, uint32_t channel, const uint8_t *move, size_t len)
+{
+	struct uplink_conn *l = arg;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_raw(&w, move, len);
+	pb_put_uint(&w, LinkMove_consumed,
+	    outbox_acked_bytes_of(l->setup.outbox, channel));
+	if (w.failed)
+		l->move_failed = true;
+	else
+		rpc_invoke(l->client, "Move", w.data, w.len, NULL, NULL);
+	pb_writer_done(&w);
+}
+
+/*
+ * The collector would go on with the link: tells it what there is, and opens
+ * again.  Where that cannot be, a new link begins.
+ */
+static void
+move(struct uplink_conn *l, const Tributary__LinkOpened *m)
+{
+	struct outbox_state st;
+
+	if (!l->moving.can) {
+		uplink_conn_fail(l, "the collector asks for what it was not "
+		    "offered");
+		return;
+	}
+	outbox_state(l->setup.outbox, &st);
+	l->moving.can = false;
+	l->moving.buffer_tag = producers_buffer_tag(l->setup.producers) + 1;
+	l->moving.consumed = outbox_acked_bytes(l->setup.outbox);
+	rpc_client_set_limits(l->client, MOVES_QUEUE_HARD, LINK_QUEUE_LOW);
+	tell_move(l, 0, NULL, 0);
+	if (producers_tell_moves(l->setup.producers, tell_move, l) != 0)
+		l->move_failed = true;
+	l->moving.moves = !l->move_failed &&
+	    l->moving.buffer_tag <= LINK_TAG_MAX &&
+	    st.sent_bytes - l->moving.consumed <= m->window;
+	call_open(l);
 }
 
 static void
@@ -170,7 +243,10 @@ opened_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		uplink_conn_fail(l, "the collector %s", wrong);
 		return;
 	}
-	link_opened(l, m);
+	if (m->why == TRIBUTARY__LINK_OPENED__WHY__MOVES)
+		move(l, m);
+	else
+		link_opened(l, m);
 	uplink_opened_free(m);
 }
 
@@ -178,8 +254,6 @@ static void
 client_ready(struct rpc_client *c, void *arg)
 {
 	struct uplink_conn *l = arg;
-	uint8_t *open;
-	size_t len;
 
 	if (!rpc_client_offers(c, "Open") || !rpc_client_offers(c, "Up") ||
 	    !rpc_client_offers(c, "Down")) {
@@ -188,14 +262,8 @@ client_ready(struct rpc_client *c, void *arg)
 		return;
 	}
 	l->state = UL_OPENING;
-	outbox_state(l->setup.outbox, &l->opened_with);
-	open = uplink_open_encode(&l->opened_with, l->setup.settings, &len);
-	if (open == NULL) {
-		uplink_conn_fail(l, "out of memory");
-		return;
-	}
-	rpc_invoke(c, "Open", open, len, opened_cb, l);
-	free(open);
+	l->moving.can = l->setup.can_move && rpc_client_offers(c, "Move");
+	call_open(l);
 }
 
 static void

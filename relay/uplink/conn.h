@@ -71,6 +71,7 @@ struct uplink_conn_setup {
 	const struct addr *to;
 	const struct dial_options *how;
 	int fd; /* to NULL: connected already; owned on success */
+	bool can_move; /* producers know what all channels with blocks are */
 	struct outbox *outbox;
 	struct producers *producers;
 	struct link_clocks *clocks;

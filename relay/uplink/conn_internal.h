@@ -12,6 +12,7 @@
 #include "relay/outbox/outbox.h"
 #include "relay/uplink/conn.h"
 #include "relay/uplink/liveness.h"
+#include "relay/uplink/open_call.h"
 #include "transport/base/log.h"
 #include "transport/link/link_in.h"
 #include "transport/loop/loop.h"
@@ -34,6 +35,8 @@ struct uplink_conn {
 	enum uplink_conn_state state;
 	struct loop_timer *timer;
 	struct outbox_state opened_with; /* the state that Open named */
+	struct uplink_moving moving;     /* as Open says it */
+	bool move_failed; /* not all could be told to the collector */
 
 	/* Down. */
 	struct link_in in;

@@ -46,7 +46,8 @@ set_state(Tributary__LinkOpen *m, const struct outbox_state *st)
 
 uint8_t *
 uplink_open_encode(const struct outbox_state *st,
-    const struct relay_settings *s, size_t *len)
+    const struct relay_settings *s, const struct uplink_moving *moving,
+    size_t *len)
 {
 	Tributary__LinkCompression zstd = TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD;
 	Tributary__LinkOpen m = TRIBUTARY__LINK_OPEN__INIT;
@@ -60,6 +61,13 @@ uplink_open_encode(const struct outbox_state *st,
 	m.has_version = true;
 	m.version = LINK_VERSION;
 	set_state(&m, st);
+	m.has_can_move = m.can_move = moving->can;
+	if (moving->moves) {
+		m.has_moves = m.moves = true;
+		m.has_buffer_tag = m.has_consumed_in_all = true;
+		m.buffer_tag = moving->buffer_tag;
+		m.consumed_in_all = moving->consumed;
+	}
 	if (s->compression_level > 0) {
 		m.n_compression = 1;
 		m.compression = &zstd;
@@ -93,6 +101,9 @@ what_is_wrong(const Tributary__LinkOpened *m, const struct outbox_state *st,
 	    (m->compression != TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD ||
 		s->compression_level == 0))
 		return "wants a compression that was not offered";
+	if (m->why == OPENED(MOVED) && (!st->resumable ||
+	    m->received != st->last_acked))
+		return "goes on with the link where it cannot be";
 	if (m->why != OPENED(RESUMED))
 		return NULL;
 	if (!st->resumable || memcmp(m->collector_id.data, st->collector_id,
@@ -149,6 +160,8 @@ uplink_opened_text(const Tributary__LinkOpened *m)
 	switch ((int)m->why) {
 	case OPENED(RESUMED):
 		return "resumed";
+	case OPENED(MOVED):
+		return "goes on there: another collector had it before";
 	case OPENED(NEW):
 		return "a new link";
 	case OPENED(COLLECTOR_RESTARTED):

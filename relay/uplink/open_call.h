@@ -5,6 +5,7 @@
 #ifndef RELAY_UPLINK_OPEN_CALL_H
 #define RELAY_UPLINK_OPEN_CALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,9 +15,18 @@
 struct outbox_state;
 struct relay_settings;
 
+/* What LinkOpen says of a move of the link to another collector. */
+struct uplink_moving {
+	bool can;            /* LinkOpen.can_move */
+	bool moves;          /* the second Open, as the next two */
+	uint32_t buffer_tag;
+	uint64_t consumed;
+};
+
 /* Encoded, to be freed; NULL: no memory. */
 uint8_t *uplink_open_encode(const struct outbox_state *st,
-    const struct relay_settings *s, size_t *len) MUST_CHECK;
+    const struct relay_settings *s, const struct uplink_moving *moving,
+    size_t *len) MUST_CHECK;
 
 /*
  * The answer, checked against what was said, to be freed with

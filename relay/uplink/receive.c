@@ -70,6 +70,10 @@ act_on(struct uplink_conn *l, uint32_t channel, const uint8_t *block,
 			producers_command(l->setup.producers, channel, f.data,
 			    f.len);
 			break;
+		case LINK_DOWN_ORIGIN:
+			producers_origin(l->setup.producers, channel, f.data,
+			    f.len);
+			break;
 		case LINK_DOWN_REFUSED:
 			refuse_producer(l, channel, &f);
 			break;

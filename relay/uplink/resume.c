@@ -81,9 +81,14 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m)
 {
 	const char *wrong;
-	bool anew = m->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED;
+	bool moved = m->why == TRIBUTARY__LINK_OPENED__WHY__MOVED;
+	bool anew = !moved && m->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED;
 
-	if (anew) {
+	if (moved) {
+		outbox_moved(u->setup.outbox, m->collector_id.data);
+		if (outbox_resume(u->setup.outbox, m->received) != 0)
+			return "goes on with the link where it cannot be";
+	} else if (anew) {
 		if (st->resumable) {
 			settle_old(u, st, m);
 			uplink_forget(u, uplink_opened_cause(m));
@@ -100,6 +105,7 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 	if ((wrong = set_credit(u, m)) != NULL)
 		return wrong;
 	u->way = WAY_LINK;
+	producers_set_buffer_tag(u->producers, m->buffer_tag);
 	/* Announces producers that came while a resumed link was cut. */
 	producers_announce(u->producers, 0);
 	if (anew)

@@ -252,6 +252,8 @@ begin_link(struct uplink *u, int fd)
 		.to = fd < 0 ? uplink_to(u) : NULL,
 		.how = &u->how,
 		.fd = fd,
+		.can_move = u->way == WAY_LINK &&
+		    u->recovery == RECOVERY_NONE,
 		.outbox = u->setup.outbox,
 		.producers = u->producers,
 		.clocks = u->clocks,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "service/config/config_guard.h"
@@ -35,6 +36,21 @@ describe_host(struct service *s)
 	return 0;
 }
 
+/*
+ * Ids of instances and flushes begin somewhere, so that those that a former
+ * collector gave to a relay mean nothing here (former_ids.h).
+ */
+static void
+begin_ids(struct service *s)
+{
+	uint32_t some[2] = { 0 };
+
+	if (getrandom(some, sizeof(some), 0) != sizeof(some))
+		return;
+	s->last_instance_id = (uint64_t)some[0] << 16;
+	s->last_flush_id = (uint64_t)some[1] << 16;
+}
+
 struct service *
 service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 {
@@ -45,6 +61,7 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 	s->loop = l;
 	s->settings = settings;
 	s->observers = onlookers;
+	begin_ids(s);
 	this_machine_clocks(s->clocks, sizeof(s->clocks));
 	s->trace_dirfd = -1; /* the caller's until nothing can fail */
 	TAILQ_INIT(&s->producers);

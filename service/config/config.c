@@ -1,5 +1,6 @@
 #include "service/config/config.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,6 +376,16 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 	return 0;
 }
 
+/* All zero, which is no session's, where OpenSSL has no memory. */
+static void
+take_digest(struct config *c)
+{
+	unsigned char all[EVP_MAX_MD_SIZE];
+
+	if (EVP_Digest(c->bytes, c->len, all, NULL, EVP_sha256(), NULL) == 1)
+		memcpy(c->digest, all, sizeof(c->digest));
+}
+
 struct config *
 config_new(const uint8_t *bytes, size_t len, bool has_fd,
     const struct limits *limits, char *err, size_t err_size)
@@ -393,6 +404,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	}
 	memcpy(c->bytes, bytes, len);
 	c->len = len;
+	take_digest(c);
 	c->pb = perfetto__protos__trace_config__unpack(NULL, len, c->bytes);
 	if (c->pb == NULL) {
 		refuse(err, err_size, parse_failure(bytes, len));

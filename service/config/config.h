@@ -18,6 +18,9 @@
 #include "transport/base/compiler.h"
 #include "transport/wire/frame.h"
 
+/* Bytes of struct config's digest. */
+#define CONFIG_DIGEST_BYTES 16u
+
 struct limits;
 struct name_filter;
 struct pb_writer;
@@ -45,6 +48,11 @@ struct config {
 	struct config_data_source *data_sources;
 	size_t n_data_sources;
 	uint64_t added; /* counts towards CONFIG_MAX_ADDED */
+	/*
+	 * The first bytes of bytes' SHA-256: the same for two collectors that
+	 * were given the same config.
+	 */
+	uint8_t digest[CONFIG_DIGEST_BYTES];
 };
 
 /*

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "protos/fields.h"
+#include "protos/link.pb-c.h"
 #include "service/ingest/arrivals.h"
+#include "service/ingest/former_ids.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/writers.h"
@@ -103,6 +105,12 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	uint16_t bound;
 
 	*refused = false;
+	if (UNLIKELY(p->former != NULL))
+		wanted = former_ids_buffer(p, wanted);
+	if (UNLIKELY(wanted == FORMER_IDS_LATE))
+		s->counters.chunks_late++;
+	if (UNLIKELY(wanted >= FORMER_IDS_LATE))
+		return NULL;
 	if (wanted == 0 && p->linked &&
 	    (wanted = buffer_of_linked(p, writer)) == 0)
 		return NULL;
@@ -199,6 +207,29 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		b->gate->wrote(b);
 }
 
+/*
+ * Counts a chunk that a former collector was to have, and for which no session
+ * here has a buffer.  False: it has one.
+ */
+static bool
+lose_former(struct producer *p, const struct commit_move *m,
+    const struct shm_chunk *c)
+{
+	uint32_t buffer = former_ids_buffer(p, m->buffer);
+	struct link_loss loss = {
+		.cause = TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_COLLECTOR_RESTARTED,
+		.chunks = 1,
+		.packets = c->num_fragments,
+		.bytes = c->len,
+	};
+
+	if (buffer != FORMER_IDS_NOWHERE &&
+	    (buffer != 0 || writers_buffer_of(p, c->writer_id) != 0))
+		return false;
+	losses_count(p->service, p->machine, &loss);
+	return true;
+}
+
 static void
 apply_move(struct producer *p, const struct commit_move *m)
 {
@@ -220,6 +251,8 @@ apply_move(struct producer *p, const struct commit_move *m)
 	}
 	/* A chunk that was complete when scraped does not change any more. */
 	known = in_shm && shm_was_scraped(p->shm, m->page, m->chunk);
+	if (UNLIKELY(p->former != NULL) && lose_former(p, m, &c))
+		known = true;
 	if (!known) {
 		b = find_buffer(p, c.writer_id, m->buffer, &refused);
 		if (refused)
@@ -303,6 +336,8 @@ buffer_of_move(struct producer *p, const struct commit_move *m)
 	struct session_buffer *b;
 	struct shm_chunk c;
 
+	if (p->former != NULL)
+		buffer = former_ids_buffer(p, buffer);
 	if (buffer == 0 && p->linked && m->data != NULL &&
 	    shm_chunk_from_bytes(m->data, m->len, &c) == 0)
 		buffer = writers_buffer_of(p, c.writer_id);

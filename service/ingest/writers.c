@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/ingest/former_ids.h"
 #include "service/ingest/quota.h"
 #include "service/model/model.h"
 #include "transport/buffer/trace_buffer.h"
@@ -51,6 +52,8 @@ writers_forget_buffer(struct producer *p, uint16_t buffer)
 {
 	size_t i, n;
 
+	if (p->former != NULL)
+		former_ids_forget_buffer(p, buffer);
 	for (i = 0; i < p->n_allowed; i++)
 		if (p->allowed[i] == buffer)
 			break;
@@ -107,6 +110,9 @@ writers_register(struct producer *p, uint32_t writer, uint32_t buffer)
 {
 	uint16_t *page, *entry;
 
+	if (p->former != NULL &&
+	    (buffer = former_ids_buffer(p, buffer)) >= FORMER_IDS_LATE)
+		return;
 	if (writer == 0 || writer > SHM_MAX_WRITER_ID || buffer == 0 ||
 	    buffer > UINT16_MAX || !writers_may_use(p, (uint16_t)buffer)) {
 		p->service->counters.wrong_buffer++;

@@ -192,7 +192,8 @@ link_end(struct link *l, enum link_why why, const char *reason)
 	/*
 	 * The relay reports how much was lost, if it ever opens a link again.
 	 */
-	link_channels_mark_lost(l, LOSS_OF_ENDED);
+	if (why != LINK_MOVED)
+		link_channels_mark_lost(l, LOSS_OF_ENDED);
 	/* Blocks that wait for a file are still applied. */
 	link_channels_close_all(l);
 	link_post_run(l);
@@ -414,6 +415,12 @@ struct machine *
 link_machine(const struct link *l)
 {
 	return l->machine;
+}
+
+uint32_t
+link_buffer_tag(const struct link *l)
+{
+	return l->buffer_tag;
 }
 
 uint64_t

@@ -39,6 +39,8 @@ enum link_why {
 	LINK_COLLECTOR_RESTARTED = LinkOpened_COLLECTOR_RESTARTED,
 	LINK_GRACE_OVER = LinkOpened_GRACE_OVER,
 	LINK_GIVEN_UP = LinkOpened_GIVEN_UP,
+	LINK_MOVES = LinkOpened_MOVES,
+	LINK_MOVED = LinkOpened_MOVED,
 };
 
 /* All links of a collector; owned by the service. */
@@ -48,7 +50,7 @@ void links_free(struct links *t);
 struct links_counts {
 	size_t connected, cut;
 	/* Links that were opened since the start, by enum link_why. */
-	uint64_t opened[LINK_GIVEN_UP + 1];
+	uint64_t opened[LINK_MOVED + 1];
 };
 void links_count(const struct links *t, struct links_counts *out);
 /* LINK_ID_BYTES, new at each start. */
@@ -77,6 +79,11 @@ struct link_request {
 	uint64_t last_sent;         /* numbers of blocks up: the newest, */
 	uint64_t last_acknowledged; /* and the newest that we acknowledged */
 	uint64_t received;          /* the newest block down that it has */
+	bool can_move;              /* it would tell what its channels are */
+	/* LinkOpen.moves: what it told; borrowed.  NULL: this is no such Open. */
+	const struct link_moves *moves;
+	uint32_t buffer_tag;        /* moves: as in LinkOpen, as the next */
+	uint64_t consumed_in_all;
 	struct machine *machine; /* referred to by the link */
 	struct principal who;
 	uint64_t peer;  /* peer_count_key() */
@@ -84,10 +91,22 @@ struct link_request {
 };
 
 /*
- * Attaches the port to the link of this request, which is resumed or begun anew
- * (*why).  The port calls link_detach() or link_give_up() unless ops->close()
+ * LinkMove messages of a relay, until its second Open.  Copies of them: at most
+ * 4 MiB for each connection.
+ */
+struct link_moves *link_moves_new(void) MUST_CHECK;
+/* -1: no memory, or too much. */
+int link_moves_add(struct link_moves *m, const uint8_t *move, size_t len)
+    MUST_CHECK;
+/* NULL is fine. */
+void link_moves_free(struct link_moves *m);
+
+/*
+ * Attaches the port to the link of this request, which is resumed, begun anew
+ * or moved here (*why).  The port calls link_detach() or link_give_up() unless ops->close()
  * came first; ops is borrowed until then.  NULL: refused, with a sentence in
- * *refused (static).
+ * *refused (static); or *refused NULL and *why LINK_MOVES: the relay is to tell
+ * what it has, and to open again.
  */
 struct link *link_open(struct links *t, const struct link_request *q,
     const struct link_port_ops *ops, void *port, enum link_why *why,
@@ -108,6 +127,8 @@ struct machine *link_machine(const struct link *l);
  */
 void link_keep_name(struct link *l);
 
+/* LinkOpen.buffer_tag of the Open by which the link came here; 0: none. */
+uint32_t link_buffer_tag(const struct link *l);
 /* The number of the last block up that was taken; 0: none. */
 uint64_t link_received(const struct link *l);
 /*

@@ -57,15 +57,15 @@ has_right_wire(const struct pb_field *f)
 }
 
 static void
-tell_refused_source(struct link_channel *c, const struct pb_field *descriptor,
-    const char *why)
+tell_refused_source(struct link_channel *c, const uint8_t *descriptor,
+    size_t len, const char *why)
 {
 	struct pb_reader r;
 	struct pb_field f;
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	PB_FOREACH(&f, &r, descriptor->data, descriptor->len)
+	PB_FOREACH(&f, &r, descriptor, len)
 		if (f.number == DataSourceDescriptor_name &&
 		    f.wire == PB_BYTES && f.len <= MACHINE_INFO_MAX)
 			pb_put_bytes(&w, LinkSourceRefused_name, f.data, f.len);
@@ -76,6 +76,34 @@ tell_refused_source(struct link_channel *c, const struct pb_field *descriptor,
 	if (!w.failed)
 		link_tell(c, LINK_DOWN_SOURCE_REFUSED, w.data, w.len);
 	pb_writer_done(&w);
+}
+
+void
+link_register_source(struct link_channel *c, const uint8_t *descriptor,
+    size_t len)
+{
+	const char *error = producer_register(c->producer, descriptor, len);
+
+	if (error != NULL)
+		tell_refused_source(c, descriptor, len, error);
+}
+
+/*
+ * A data source of a channel that was moved here may have been told already:
+ * the block with its registration waited for its acknowledgement.
+ */
+static bool
+is_told_again(const struct link_channel *c, const struct pb_field *f)
+{
+	struct source_descriptor d;
+	bool known;
+
+	if (!c->moved || source_descriptor_read(&d, f->data, f->len) != 0)
+		return false;
+	known = producer_find_data_source(c->producer, d.name,
+	    strlen(d.name)) != NULL;
+	source_descriptor_done(&d);
+	return known;
 }
 
 /* False: it does not parse. */
@@ -132,14 +160,15 @@ apply_to_producer(struct link_channel *c, const struct pb_field *f,
     struct turn *t)
 {
 	struct producer *p = c->producer;
-	const char *error;
 
 	switch ((enum link_up)f->number) {
 	case LINK_UP_COMMIT:
 		return apply_commit(c, f);
 	case LINK_UP_REGISTER_SOURCE:
-		if ((error = producer_register(p, f->data, f->len)) != NULL)
-			tell_refused_source(c, f, error);
+		if (is_told_again(c, f))
+			producer_update(p, f->data, f->len);
+		else
+			link_register_source(c, f->data, f->len);
 		break;
 	case LINK_UP_UPDATE_SOURCE:
 		producer_update(p, f->data, f->len);
@@ -244,6 +273,11 @@ link_apply(struct link *l, struct link_piece *piece)
 			continue;
 		}
 		piece->why = "a channel that begins twice";
+		if (f.number == LINK_UP_OPEN && piece->channel->moved) {
+			/* Told already; a real second one comes to nothing. */
+			piece->used = (size_t)(f.start - piece->data);
+			continue;
+		}
 		if (f.number == LINK_UP_OPEN)
 			return LINK_MALFORMED;
 		if (turn_is_over(&t)) {

@@ -4,6 +4,7 @@
 
 #include "protos/fields.h"
 #include "protos/link.pb-c.h"
+#include "service/config/config.h"
 #include "service/ingest/losses.h"
 #include "service/link/link_internal.h"
 #include "service/link/producer_command.h"
@@ -246,6 +247,31 @@ resume(void *port)
 	link_channel_make_ready(port);
 }
 
+/* Says what a data source, the producer's newest, is part of. */
+static void
+tell_origin(void *port, uint64_t instance)
+{
+	struct link_channel *c = port;
+	const struct ds_instance *i = TAILQ_LAST(&c->producer->instances,
+	    instance_list);
+	const struct config *config = i->session->config;
+	struct pb_writer w;
+
+	if (i->id != instance)
+		return;
+	pb_writer_init(&w);
+	pb_put_uint(&w, LinkOrigin_instance, instance);
+	pb_put_bytes(&w, LinkOrigin_session, config->digest,
+	    sizeof(config->digest));
+	pb_put_uint(&w, LinkOrigin_source,
+	    (uint64_t)(i->want - config->data_sources));
+	pb_put_uint(&w, LinkOrigin_buffer, i->want->buffer);
+	/* Without memory it cannot be moved, and is lost with its collector. */
+	if (!w.failed)
+		link_tell(c, LINK_DOWN_ORIGIN, w.data, w.len);
+	pb_writer_done(&w);
+}
+
 /* ---- its producer ---- */
 
 static void
@@ -289,7 +315,7 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		return;
 	}
 	c->commands = (struct producer_command_port){ .send = send_command,
-		.resume = resume };
+		.resume = resume, .origin = tell_origin };
 	c->producer = producer_new(l->service, &hello,
 	    &producer_command_ops, c, &why);
 	if (c->producer == NULL) {

@@ -3,6 +3,7 @@
  * calls only those below it:
  *
  *   link_open.c     which link a LinkOpen resumes or begins
+ *   link_move.c     a link that another collector had
  *   link.c          a link's life and its block numbers
  *   link_apply.c    messages in blocks; link_losses.c: losses among them
  *   link_table.c    all links, and a memory of those that ended
@@ -59,6 +60,7 @@ struct link_channel {
 	struct producer *producer; /* NULL: refused, closed, or channel 0 */
 	uint64_t consumed; /* bytes of its blocks that were applied */
 	bool reporting;    /* `consumed` is to be told to the relay */
+	bool moved;    /* of a link that was moved here: it was told already */
 	bool ready;    /* queued blocks are to be applied: link.ready */
 	bool waiting;  /* for producer_ops.resume */
 	enum {
@@ -94,6 +96,7 @@ struct link {
 	void *port;
 	enum link_why why; /* as its relay was told when it began */
 	uint64_t taken_before; /* of the link that had its id before */
+	uint32_t buffer_tag;   /* of ids of our buffers in it (former_ids.h) */
 	bool heard;        /* a block came: the relay knows of the link */
 	uint64_t told_flush; /* service.last_flush_id at the last command */
 	/*
@@ -127,6 +130,17 @@ struct link {
 	size_t n_old;
 };
 
+/* ---- link_move.c ---- */
+
+/* Whether a session here has one of the buffers that are named. */
+bool link_moves_fit(struct links *t, const struct link_moves *m);
+/*
+ * Makes the channels of a new link from what its relay told: data sources that
+ * run go on in sessions of the same config, others are stopped.  NULL, or why
+ * the link cannot be (static).
+ */
+const char *link_moves_apply(struct link *l, const struct link_request *q);
+
 /* ---- link_table.c ---- */
 
 struct link_former {
@@ -152,7 +166,7 @@ struct links {
 	struct link_list all;
 	size_t n;
 	struct link_list ended; /* wait for a file, or to be freed */
-	uint64_t opened[LINK_GIVEN_UP + 1]; /* by what relays were told */
+	uint64_t opened[LINK_MOVED + 1]; /* by what relays were told */
 	struct per_peer_count peers;  /* links of each peer */
 	struct per_peer_count memory; /* of each peer, in LINK_MEMORY_UNITs */
 	struct link_former_list former; /* oldest first */
@@ -278,6 +292,10 @@ void link_loss_take(struct link *l, struct link_channel *c,
     const struct link_loss *loss);
 
 /* ---- link_apply.c ---- */
+
+/* LINK_UP_REGISTER_SOURCE; the relay is told when it is refused. */
+void link_register_source(struct link_channel *c, const uint8_t *descriptor,
+    size_t len);
 
 enum link_applied {
 	LINK_APPLIED,

@@ -1,6 +1,7 @@
 /* Losses that a relay reports: counted for its machine, marked in traces. */
 #include <stdlib.h>
 
+#include "service/ingest/former_ids.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/session_losses.h"
 #include "service/link/link_internal.h"
@@ -32,6 +33,16 @@ take_of_old(struct link *l, const struct link_loss *loss)
 	    loss->writer), NULL, loss);
 }
 
+/* Names the buffer by its id here.  False: it is in none of our traces. */
+static bool
+translate(const struct producer *p, struct link_loss *loss)
+{
+	if (p->former == NULL)
+		return true;
+	loss->buffer = former_ids_buffer(p, loss->buffer);
+	return loss->buffer < FORMER_IDS_LATE;
+}
+
 void
 link_loss_take(struct link *l, struct link_channel *c,
     const struct link_loss *loss)
@@ -43,6 +54,6 @@ link_loss_take(struct link *l, struct link_channel *c,
 	losses_count(l->service, l->machine, &known);
 	if (known.old_channel != 0)
 		take_of_old(l, &known);
-	else if (c->producer != NULL)
+	else if (c->producer != NULL && translate(c->producer, &known))
 		losses_tell(c->producer, &known);
 }

@@ -112,7 +112,11 @@ link_open(struct links *t, const struct link_request *q,
 			goto attach;
 		case LINK_BEGINS_AGAIN:
 			*why = l->why;
-			goto attach;
+			if (l->why != LINK_MOVED)
+				goto attach;
+			/* It tells anew what it has, which may be more. */
+			link_end(l, LINK_MOVED, "its relay opens it again");
+			break;
 		case LINK_OPEN_IS_LATE:
 			*refused = "this link went on without this connection";
 			return NULL;
@@ -121,10 +125,24 @@ link_open(struct links *t, const struct link_request *q,
 			break;
 		}
 	}
-	end_older(t, q);
 	*why = link_table_why_anew(t, q, &taken_before);
+	*refused = NULL;
+	if (*why == LINK_COLLECTOR_RESTARTED && q->moves == NULL &&
+	    q->can_move && !TAILQ_EMPTY(&t->service->sessions)) {
+		*why = LINK_MOVES;
+		return NULL;
+	}
+	end_older(t, q);
 	if ((l = begin_anew(t, q, refused)) == NULL)
 		return NULL;
+	if (*why == LINK_COLLECTOR_RESTARTED && q->moves != NULL &&
+	    link_moves_fit(t, q->moves)) {
+		*why = LINK_MOVED;
+		if ((*refused = link_moves_apply(l, q)) != NULL) {
+			link_end(l, LINK_GIVEN_UP, *refused);
+			return NULL;
+		}
+	}
 	l->why = *why;
 	l->taken_before = taken_before;
 attach:

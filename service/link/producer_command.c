@@ -46,6 +46,10 @@ static void
 setup_data_source(void *port, uint64_t instance, const uint8_t *config,
     size_t len)
 {
+	const struct producer_command_port *p = port;
+
+	if (p->origin != NULL)
+		p->origin(port, instance);
 	send_with_config(port, GetAsyncCommandResponse_setup_data_source,
 	    instance, config, len);
 }

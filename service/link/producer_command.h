@@ -7,6 +7,7 @@
 #define SERVICE_LINK_PRODUCER_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct pb_writer;
 struct producer_ops;
@@ -21,6 +22,10 @@ struct producer_command_port {
 	void (*send)(void *port, const struct pb_writer *command,
 	    bool with_shm);
 	void (*resume)(void *port); /* as producer_ops.resume */
+	/*
+	 * Called before a data source is set up; NULL: nobody asks.
+	 */
+	void (*origin)(void *port, uint64_t instance);
 };
 
 extern const struct producer_ops producer_command_ops;

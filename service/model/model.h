@@ -59,6 +59,7 @@ struct delayed_clone;
 struct event_log;
 struct file_writer;
 struct flush;
+struct former_ids;
 struct guard_book;
 struct links;
 struct name_filter;
@@ -121,6 +122,12 @@ struct ds_instance {
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
 	bool no_flush;
+	/*
+	 * It ran for a former collector, and goes on: neither set up nor started
+	 * anew.
+	 */
+	bool goes_on;
+	bool acked_before; /* goes_on: its start was acknowledged, too */
 };
 
 TAILQ_HEAD(data_source_list, data_source);
@@ -176,6 +183,7 @@ struct producer {
 	bool own;           /* of the daemon's own user, as the kernel says */
 	bool scrape;        /* its memory may be scraped */
 	bool linked;        /* by a link: commits may leave out the buffer */
+	struct former_ids *former; /* former_ids.h; NULL: its link began here */
 	enum producer_state state; /* producer_set_state() */
 	struct producer_losses *losses; /* losses.c's; NULL: none */
 	struct producer_quota *quota;   /* quota.h; NULL: none */

@@ -31,7 +31,8 @@ struct link_port {
 	struct service *service;
 	struct rpc_conn *conn;
 	struct link *link;    /* NULL: not open yet, or closed: op_close() */
-	bool opened;          /* Open was called */
+	bool opened;          /* Open was called, and is not to come again */
+	struct link_moves *moves; /* owned; NULL: Move is not expected */
 	struct rpc_call down; /* conn NULL: not called yet */
 	struct link_compression compression;
 	bool send_posted;
@@ -174,6 +175,10 @@ read_request(struct link_port *p, const Tributary__LinkOpen *m,
 	q->last_sent = m->last_sent;
 	q->last_acknowledged = m->last_acknowledged;
 	q->received = m->received;
+	q->can_move = m->can_move;
+	q->moves = m->moves ? p->moves : NULL;
+	q->buffer_tag = m->buffer_tag;
+	q->consumed_in_all = m->consumed_in_all;
 	principal_of_peer(&q->who, peer, false);
 	q->peer = peer_count_key(peer);
 	q->nobody = peer->auth == PEER_NOBODY && peer->kind != ADDR_SSH;
@@ -253,6 +258,7 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	else
 		pb_put_uint(&w, LinkOpened_taken_before,
 		    link_taken_before(p->link));
+	pb_put_uint(&w, LinkOpened_buffer_tag, link_buffer_tag(p->link));
 	pb_put_uint(&w, LinkOpened_consumed_in_all,
 	    link_consumed_in_all(p->link));
 	if (w.failed)
@@ -260,6 +266,43 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	else
 		rpc_reply(call, w.data, w.len, false, -1);
 	pb_writer_done(&w);
+}
+
+/* The relay tells what it has, then calls Open again. */
+static enum rpc_verdict
+want_moves(struct link_port *p, struct rpc_call call)
+{
+	const struct link_setting *set = &p->service->settings->link;
+	struct pb_writer w;
+
+	if ((p->moves = link_moves_new()) == NULL)
+		return refuse(p, "out of memory");
+	p->opened = false;
+	pb_writer_init(&w);
+	pb_put_uint(&w, LinkOpened_version, LINK_VERSION);
+	pb_put_bytes(&w, LinkOpened_collector_id,
+	    links_collector_id(p->service->links), LINK_ID_BYTES);
+	pb_put_uint(&w, LinkOpened_why, LINK_MOVES);
+	pb_put_uint(&w, LinkOpened_window, set->window_kb * 1024);
+	if (w.failed)
+		rpc_conn_close(p->conn, "out of memory");
+	else
+		rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+move(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct link_port *p = ctx;
+
+	if (p->moves == NULL)
+		return RPC_REJECT;
+	if (link_moves_add(p->moves, args, len) != 0)
+		return refuse(p, "what it tells of its channels does not parse, "
+		    "or is too much");
+	return RPC_OK;
 }
 
 static enum rpc_verdict
@@ -280,7 +323,11 @@ open_link(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	if ((refused = read_request(p, m, &q)) == NULL)
 		p->link = link_open(p->service->links, &q, &ops, p, &why,
 		    &refused);
-	if (p->link == NULL) {
+	link_moves_free(p->moves);
+	p->moves = NULL;
+	if (p->link == NULL && refused == NULL) {
+		v = want_moves(p, call);
+	} else if (p->link == NULL) {
 		v = refuse(p, refused);
 	} else {
 		take_system_info(p, m);
@@ -426,6 +473,7 @@ static const struct rpc_method methods[] = {
 	{ "Open", open_link },
 	{ "Up", up },
 	{ "Down", down },
+	{ "Move", move },
 };
 
 static void *
@@ -456,6 +504,7 @@ gone_cb(void *ctx)
 	if (p->link != NULL)
 		link_detach(p->link);
 	link_compression_done(&p->compression);
+	link_moves_free(p->moves);
 	free(p);
 }
 

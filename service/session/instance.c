@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/config/name_filter.h"
+#include "service/ingest/former_ids.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/writers.h"
 #include "service/session/lockdown.h"
@@ -86,6 +87,21 @@ warn_of(struct session *s, const struct producer *p, int error)
 	session_warn(s, text);
 }
 
+/* Gives it an id: one that it has from a former collector, or a new one. */
+static void
+name(struct ds_instance *i, uint16_t buffer)
+{
+	struct session *s = i->session;
+
+	if (i->producer->former != NULL)
+		i->id = former_ids_take_instance(i->producer, buffer,
+		    (uint32_t)(i->want - s->config->data_sources),
+		    &i->acked_before);
+	i->goes_on = i->id != 0;
+	if (!i->goes_on)
+		i->id = ++s->service->last_instance_id;
+}
+
 struct ds_instance *
 instance_new(struct session *s, const struct config_data_source *want,
     struct data_source *ds)
@@ -115,7 +131,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	i->want = want;
 	i->source = ds;
 	i->name = want->name;
-	i->id = ++s->service->last_instance_id;
+	name(i, b->id);
 	i->will_notify_on_start = ds->descriptor.will_notify_on_start;
 	i->will_notify_on_stop = ds->descriptor.will_notify_on_stop;
 	i->handles_incremental_state_clear =
@@ -128,7 +144,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	s->n_in_state[i->state]++;
 	p->n_instances++;
 	session_vms_add(s, want, ds);
-	p->ops->setup_data_source(p->port, i->id, config, len);
+	if (!i->goes_on)
+		p->ops->setup_data_source(p->port, i->id, config, len);
 	session_instance_made(s, i);
 	return i;
 
@@ -161,10 +178,11 @@ instance_start(struct ds_instance *i)
 	/* Cannot fail: the config was kept when the instance was set up. */
 	if (config_of(i->session, i->want, &config, &len) != 0)
 		return;
-	i->producer->ops->start_data_source(i->producer->port, i->id, config,
-	    len);
-	set_state(i, i->will_notify_on_start ? INSTANCE_STARTING :
-	    INSTANCE_STARTED);
+	if (!i->goes_on)
+		i->producer->ops->start_data_source(i->producer->port, i->id,
+		    config, len);
+	set_state(i, i->will_notify_on_start && !i->acked_before ?
+	    INSTANCE_STARTING : INSTANCE_STARTED);
 }
 
 void

@@ -6,6 +6,7 @@
 #include "protos/fields.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/commit.h"
+#include "service/ingest/former_ids.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/writers.h"
@@ -247,6 +248,7 @@ producer_finish(struct producer *p)
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
 	writers_free(p);
+	former_ids_free(p);
 	quota_producer_gone(p);
 	losses_free(p);
 	arrival_watch_free(p->arrivals);

@@ -18,9 +18,17 @@
 #include "transport/wire/pb_reader.h"
 
 #define LINK_VERSION 1u
-/* The methods of the service are Open, Up and Down, in this order. */
+/* The methods of the service are Open, Up, Down and Move, in this order. */
 #define LINK_METHOD_UP 2u
 #define LINK_ID_BYTES 16u
+/* LinkOrigin.session. */
+#define LINK_ORIGIN_BYTES 16u
+/*
+ * LinkOpen.buffer_tag stands above so many bits of a buffer's id; the greatest
+ * there is.
+ */
+#define LINK_TAG_SHIFT 16u
+#define LINK_TAG_MAX   UINT16_MAX
 
 /*
  * Most bytes of a block, uncompressed: with what zstd adds at worst, and all
@@ -55,6 +63,7 @@ enum link_down {
 	LINK_DOWN_COMMAND = LinkDownBlock_command,
 	LINK_DOWN_REFUSED = LinkDownBlock_refused,
 	LINK_DOWN_SOURCE_REFUSED = LinkDownBlock_source_refused,
+	LINK_DOWN_ORIGIN = LinkDownBlock_origin,
 };
 
 struct link_frame {

@@ -1,0 +1,242 @@
+/* What a collector to which the link is moved has to know of the producers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/fields.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
+#include "transport/wire/pb_writer.h"
+
+/* Bytes of a LinkMove, from which on another is begun. */
+#define MOVE_MAX (LINK_MESSAGE_MAX / 2)
+/* LinkMoves of producers that have ended; with more, the link cannot be moved. */
+#define FORMERS_MAX 4096u
+
+/*
+ * A LinkMove of a producer that has ended, whose last blocks may not have
+ * arrived.  It names no data source.
+ */
+struct former_local {
+	STAILQ_ENTRY(former_local) next;
+	uint32_t channel;
+	size_t len;
+	uint8_t move[];
+};
+
+/* LinkMoves of a producer, while they are written. */
+struct move_out {
+	const struct local *l;
+	struct pb_writer w;
+	void (*tell)(void *arg, uint32_t channel, const uint8_t *move,
+	    size_t len);
+	void *arg;
+	bool failed;
+};
+
+static void
+begin(struct move_out *out)
+{
+	pb_writer_init(&out->w);
+	pb_put_uint(&out->w, LinkMove_channel, out->l->channel);
+}
+
+static void
+end(struct move_out *out)
+{
+	out->failed |= out->w.failed;
+	if (!out->failed)
+		out->tell(out->arg, out->l->channel, out->w.data, out->w.len);
+	pb_writer_done(&out->w);
+}
+
+/* Begins another LinkMove where len more bytes are too many for this one. */
+static void
+make_room(struct move_out *out, size_t len)
+{
+	if (out->w.len + len <= MOVE_MAX)
+		return;
+	end(out);
+	begin(out);
+}
+
+/* Bytes of a LinkMoveBuffer, LinkMoveInstance or LinkWriter, at most. */
+#define PART_MAX 64u
+
+static void
+put_buffers(struct move_out *out)
+{
+	const struct local_buffer *b;
+	size_t n, mark;
+
+	for (n = 0; n < out->l->n_buffers; n++) {
+		make_room(out, PART_MAX);
+		b = &out->l->buffers[n];
+		mark = pb_nest_begin(&out->w, LinkMove_buffer);
+		pb_put_uint(&out->w, LinkMoveBuffer_id, b->remote);
+		if (b->has_origin) {
+			pb_put_bytes(&out->w, LinkMoveBuffer_session,
+			    b->config, sizeof(b->config));
+			pb_put_uint(&out->w, LinkMoveBuffer_index, b->index);
+		}
+		pb_nest_end(&out->w, mark);
+	}
+}
+
+static void
+put_writer(void *arg, uint32_t writer, uint16_t buffer)
+{
+	struct move_out *out = arg;
+	const struct local_buffer *b = local_find_buffer(out->l, buffer);
+	size_t mark;
+
+	if (b == NULL)
+		return;
+	make_room(out, PART_MAX);
+	mark = pb_nest_begin(&out->w, LinkMove_register_writer);
+	pb_put_uint(&out->w, LinkWriter_writer, writer);
+	pb_put_uint(&out->w, LinkWriter_buffer, b->remote);
+	pb_nest_end(&out->w, mark);
+}
+
+static void
+put_instances(struct move_out *out)
+{
+	const struct local_instance *i;
+	const struct local_buffer *b;
+	size_t mark;
+
+	TAILQ_FOREACH(i, &out->l->instances, link) {
+		b = local_find_buffer(out->l, i->buffer);
+		/* The collector stops what it does not find a session for. */
+		if (i->state >= LOCAL_INSTANCE_STOPPING)
+			continue;
+		make_room(out, PART_MAX);
+		mark = pb_nest_begin(&out->w, LinkMove_instance);
+		pb_put_uint(&out->w, LinkMoveInstance_id, i->remote);
+		pb_put_uint(&out->w, LinkMoveInstance_buffer,
+		    b == NULL ? 0 : b->remote);
+		pb_put_uint(&out->w, LinkMoveInstance_source, i->source);
+		pb_put_uint(&out->w, LinkMoveInstance_started,
+		    i->state == LOCAL_INSTANCE_STARTED);
+		pb_nest_end(&out->w, mark);
+	}
+}
+
+static void
+put_sources(struct move_out *out)
+{
+	const struct local_source *ds;
+
+	TAILQ_FOREACH(ds, &out->l->sources, link) {
+		make_room(out, ds->descriptor.len);
+		pb_put_bytes(&out->w, LinkMove_register_source,
+		    ds->descriptor.encoded, ds->descriptor.len);
+	}
+}
+
+/* with_sources: data sources, those that run, and all that is registered. */
+static int
+tell_of(struct move_out *out, bool with_sources)
+{
+	size_t mark;
+
+	begin(out);
+	mark = pb_nest_begin(&out->w, LinkMove_producer);
+	local_put_producer(&out->w, out->l);
+	pb_nest_end(&out->w, mark);
+	put_buffers(out);
+	local_each_writer(out->l, put_writer, out);
+	if (with_sources) {
+		put_instances(out);
+		put_sources(out);
+	}
+	end(out);
+	return out->failed ? -1 : 0;
+}
+
+/* ---- producers that have ended ---- */
+
+void
+formers_forget(struct producers *ps)
+{
+	struct former_local *f;
+
+	while ((f = STAILQ_FIRST(&ps->formers)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ps->formers, next);
+		free(f);
+	}
+	ps->n_formers = 0;
+	ps->formers_missing = false;
+}
+
+/* Forgets those of which nothing is left in the outbox. */
+static void
+forget_arrived(struct producers *ps)
+{
+	struct former_local *f, *next;
+
+	for (f = STAILQ_FIRST(&ps->formers); f != NULL; f = next) {
+		next = STAILQ_NEXT(f, next);
+		if (!ps->channel_is_empty(ps->channel_arg, f->channel))
+			continue;
+		STAILQ_REMOVE(&ps->formers, f, former_local, next);
+		ps->n_formers--;
+		free(f);
+	}
+	if (ps->n_formers == 0)
+		ps->formers_missing = false;
+}
+
+static void
+keep_one(void *arg, uint32_t channel, const uint8_t *move, size_t len)
+{
+	struct producers *ps = arg;
+	struct former_local *f;
+
+	if (ps->n_formers >= FORMERS_MAX ||
+	    (f = malloc(sizeof(*f) + len)) == NULL) {
+		ps->formers_missing = true;
+		return;
+	}
+	f->channel = channel;
+	f->len = len;
+	memcpy(f->move, move, len);
+	STAILQ_INSERT_TAIL(&ps->formers, f, next);
+	ps->n_formers++;
+}
+
+void
+local_keep_for_move(const struct local *l)
+{
+	struct producers *ps = l->owner;
+	struct move_out out = { .l = l, .tell = keep_one, .arg = ps };
+
+	forget_arrived(ps);
+	if (tell_of(&out, false) != 0)
+		ps->formers_missing = true;
+}
+
+/* ---- all of them ---- */
+
+int
+producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
+    uint32_t channel, const uint8_t *move, size_t len), void *arg)
+{
+	const struct former_local *f;
+	const struct local *l;
+	struct move_out out;
+
+	forget_arrived(ps);
+	if (ps->formers_missing)
+		return -1;
+	STAILQ_FOREACH(f, &ps->formers, next)
+		tell(arg, f->channel, f->move, f->len);
+	TAILQ_FOREACH(l, &ps->locals, link) {
+		if (!local_is_known(l))
+			continue;
+		out = (struct move_out){ .l = l, .tell = tell, .arg = arg };
+		if (tell_of(&out, l->state == LOCAL_ANNOUNCED) != 0)
+			return -1;
+	}
+	return 0;
+}

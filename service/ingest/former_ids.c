@@ -1,0 +1,153 @@
+#include "service/ingest/former_ids.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "service/model/model.h"
+#include "transport/link/link_wire.h"
+
+struct former_buffer {
+	uint32_t id;
+	uint32_t own; /* or NOWHERE, LATE */
+};
+
+struct former_instance {
+	uint64_t id;
+	uint32_t buffer;
+	uint32_t source;
+	bool started;
+};
+
+struct former_ids {
+	uint32_t tag;
+	struct former_buffer *buffers;
+	size_t n_buffers;
+	/* Taken ones are removed; freed with the last. */
+	struct former_instance *instances;
+	size_t n_instances;
+};
+
+int
+former_ids_begin(struct producer *p, uint32_t tag)
+{
+	if (p->former == NULL &&
+	    (p->former = calloc(1, sizeof(*p->former))) == NULL)
+		return -1;
+	p->former->tag = tag;
+	return 0;
+}
+
+static struct former_buffer *
+find(const struct former_ids *f, uint32_t id)
+{
+	size_t n;
+
+	/* The newest first, as it is the one that is written to. */
+	for (n = f->n_buffers; n-- > 0;)
+		if (f->buffers[n].id == id)
+			return &f->buffers[n];
+	return NULL;
+}
+
+int
+former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
+{
+	struct former_ids *f = p->former;
+	struct former_buffer *grown;
+
+	if (find(f, id) != NULL)
+		return 0;
+	grown = realloc(f->buffers, (f->n_buffers + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	f->buffers = grown;
+	f->buffers[f->n_buffers++] = (struct former_buffer){ id, own };
+	return 0;
+}
+
+int
+former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
+    uint32_t source, bool started)
+{
+	struct former_ids *f = p->former;
+	struct former_instance *grown;
+
+	grown = realloc(f->instances, (f->n_instances + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	f->instances = grown;
+	f->instances[f->n_instances++] = (struct former_instance){ .id = id,
+		.buffer = buffer, .source = source, .started = started };
+	return 0;
+}
+
+uint32_t
+former_ids_buffer(const struct producer *p, uint32_t id)
+{
+	const struct former_buffer *b;
+
+	if (id == 0)
+		return 0;
+	if (id >> LINK_TAG_SHIFT == p->former->tag)
+		return id & UINT16_MAX;
+	b = find(p->former, id);
+	return b != NULL ? b->own : FORMER_IDS_NOWHERE;
+}
+
+void
+former_ids_forget_buffer(struct producer *p, uint16_t own)
+{
+	struct former_ids *f = p->former;
+	size_t n;
+
+	for (n = 0; n < f->n_buffers; n++)
+		if (f->buffers[n].own == own)
+			f->buffers[n].own = FORMER_IDS_LATE;
+}
+
+static uint64_t
+take(struct former_ids *f, size_t at, bool *started)
+{
+	uint64_t id = f->instances[at].id;
+
+	*started = f->instances[at].started;
+	f->instances[at] = f->instances[--f->n_instances];
+	if (f->n_instances == 0) {
+		free(f->instances);
+		f->instances = NULL;
+	}
+	return id;
+}
+
+uint64_t
+former_ids_take_instance(struct producer *p, uint16_t own, uint32_t source,
+    bool *started)
+{
+	struct former_ids *f = p->former;
+	size_t n;
+
+	for (n = 0; n < f->n_instances; n++)
+		if (f->instances[n].source == source &&
+		    former_ids_buffer(p, f->instances[n].buffer) == own)
+			return take(f, n, started);
+	return 0;
+}
+
+uint64_t
+former_ids_take_left(struct producer *p)
+{
+	bool started;
+
+	return p->former->n_instances == 0 ? 0 : take(p->former, 0, &started);
+}
+
+void
+former_ids_free(struct producer *p)
+{
+	if (p->former == NULL)
+		return;
+	free(p->former->buffers);
+	free(p->former->instances);
+	free(p->former);
+	p->former = NULL;
+}

@@ -1,0 +1,59 @@
+/*
+ * former_ids: buffers and data sources that a former collector gave ids, for a
+ * producer whose link was moved here (docs/link-protocol.md, "Moving").
+ *
+ * Its commits go on to name buffers by those ids, and instances that go on keep
+ * theirs.  Ids that this collector gave have the link's tag above 16 bits in
+ * the producer's messages, so that no id means two buffers.  Belongs to the
+ * loop's thread; p->former is NULL for all other producers.
+ */
+#ifndef SERVICE_INGEST_FORMER_IDS_H
+#define SERVICE_INGEST_FORMER_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct producer;
+
+/* No session here has the buffer: its data is lost (former_ids_buffer()). */
+#define FORMER_IDS_NOWHERE UINT32_MAX
+/* The session that had the buffer has ended: its data is late. */
+#define FORMER_IDS_LATE (UINT32_MAX - 1)
+
+/* Begins, or goes on under another tag.  -1: no memory. */
+int former_ids_begin(struct producer *p, uint32_t tag) MUST_CHECK;
+/*
+ * Adds a buffer: own is the id of ours that takes its place, or
+ * FORMER_IDS_NOWHERE.  One that is there already stays.  -1: no memory.
+ */
+int former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
+    MUST_CHECK;
+/*
+ * Adds a data source that runs; source: its place in the session's config, of a
+ * session that has this buffer.  -1: no memory.
+ */
+int former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
+    uint32_t source, bool started) MUST_CHECK;
+
+/*
+ * The id of ours for a buffer in a message of the producer: 0 (of its writer)
+ * stays 0; or NOWHERE, LATE.
+ */
+uint32_t former_ids_buffer(const struct producer *p, uint32_t id);
+/* Has data for this buffer of ours counted as late, as the buffer goes away. */
+void former_ids_forget_buffer(struct producer *p, uint16_t own);
+/*
+ * Takes the data source of this place in the config of the session that has the
+ * buffer of ours.  The id that it keeps; 0: there is none.
+ */
+uint64_t former_ids_take_instance(struct producer *p, uint16_t own,
+    uint32_t source, bool *started);
+/* Takes one that no session has taken.  0: none is left. */
+uint64_t former_ids_take_left(struct producer *p);
+
+/* Frees p->former; NULL is fine. */
+void former_ids_free(struct producer *p);
+
+#endif /* SERVICE_INGEST_FORMER_IDS_H */

@@ -1,0 +1,212 @@
+/*
+ * A link that comes from another collector, or from the one that was here
+ * before a restart: its relay tells what its channels are (LinkMove), and goes
+ * on with its blocks, which that collector had not acknowledged.
+ *
+ * Sessions are the same where their configs are: a data source that runs for a
+ * session there goes on for the one here, without a command, but that its
+ * incremental state is cleared, as this trace has not seen it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "protos/link.pb-c.h"
+#include "service/config/config.h"
+#include "service/ingest/former_ids.h"
+#include "service/ingest/writers.h"
+#include "service/link/link_internal.h"
+#include "service/session/instance.h"
+#include "service/session/producer.h"
+
+#define MOVES_BYTES_MAX (4u * 1024u * 1024u)
+
+struct link_move {
+	STAILQ_ENTRY(link_move) next;
+	Tributary__LinkMove *m;
+};
+
+struct link_moves {
+	STAILQ_HEAD(, link_move) all;
+	size_t bytes;
+};
+
+struct link_moves *
+link_moves_new(void)
+{
+	struct link_moves *m = calloc(1, sizeof(*m));
+
+	if (m != NULL)
+		STAILQ_INIT(&m->all);
+	return m;
+}
+
+int
+link_moves_add(struct link_moves *m, const uint8_t *move, size_t len)
+{
+	struct link_move *one;
+
+	if (len > MOVES_BYTES_MAX - m->bytes ||
+	    (one = calloc(1, sizeof(*one))) == NULL)
+		return -1;
+	if ((one->m = tributary__link_move__unpack(NULL, len, move)) == NULL) {
+		free(one);
+		return -1;
+	}
+	m->bytes += len;
+	STAILQ_INSERT_TAIL(&m->all, one, next);
+	return 0;
+}
+
+void
+link_moves_free(struct link_moves *m)
+{
+	struct link_move *one;
+
+	if (m == NULL)
+		return;
+	while ((one = STAILQ_FIRST(&m->all)) != NULL) {
+		STAILQ_REMOVE_HEAD(&m->all, next);
+		tributary__link_move__free_unpacked(one->m, NULL);
+		free(one);
+	}
+	free(m);
+}
+
+/* ---- what is here ---- */
+
+/* The buffer that takes the place of a former collector's, or NOWHERE. */
+static uint32_t
+own_buffer(const struct service *sv, const Tributary__LinkMoveBuffer *b)
+{
+	uint32_t found = FORMER_IDS_NOWHERE;
+	const struct session *s;
+	enum session_phase phase;
+
+	if (b->session.len != CONFIG_DIGEST_BYTES)
+		return FORMER_IDS_NOWHERE;
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		phase = session_phase(s->state);
+		if ((phase != SESSION_PHASE_STARTED &&
+		    phase != SESSION_PHASE_CONFIGURED) ||
+		    b->index >= s->n_buffers || memcmp(s->config->digest,
+			b->session.data, CONFIG_DIGEST_BYTES) != 0)
+			continue;
+		found = s->buffers[b->index].id;
+		if (phase == SESSION_PHASE_STARTED)
+			break;
+	}
+	return found;
+}
+
+bool
+link_moves_fit(struct links *t, const struct link_moves *m)
+{
+	const struct link_move *one;
+	size_t n;
+
+	STAILQ_FOREACH(one, &m->all, next)
+		for (n = 0; n < one->m->n_buffer; n++)
+			if (own_buffer(t->service, one->m->buffer[n]) !=
+			    FORMER_IDS_NOWHERE)
+				return true;
+	return false;
+}
+
+/* ---- making the channels ---- */
+
+static const char no_memory[] = "out of memory";
+
+/* What must be known of the producer before its data sources are. */
+static const char *
+take_ids(struct producer *p, const Tributary__LinkMove *m)
+{
+	const Tributary__LinkMoveInstance *i;
+	uint32_t own;
+	size_t n;
+
+	for (n = 0; n < m->n_buffer; n++) {
+		own = own_buffer(p->service, m->buffer[n]);
+		if ((own != FORMER_IDS_NOWHERE &&
+		    writers_allow(p, (uint16_t)own) != 0) ||
+		    former_ids_add_buffer(p, m->buffer[n]->id, own) != 0)
+			return no_memory;
+	}
+	for (n = 0; n < m->n_register_writer; n++)
+		writers_register(p, m->register_writer[n]->writer,
+		    m->register_writer[n]->buffer);
+	for (n = 0; n < m->n_instance; n++) {
+		i = m->instance[n];
+		if (former_ids_add_instance(p, i->id, i->buffer, i->source,
+		    i->started) != 0)
+			return no_memory;
+	}
+	return NULL;
+}
+
+static const char *
+take_one(struct link *l, const Tributary__LinkMove *m)
+{
+	struct link_channel *c = link_channel_find(l, m->channel);
+	const char *why = NULL;
+
+	if (c == NULL)
+		c = link_channel_open(l, m->channel, m->producer.data,
+		    m->producer.len, &why);
+	if (c == NULL)
+		return why;
+	c->moved = true;
+	c->consumed += m->consumed;
+	if (c->producer == NULL)
+		return NULL; /* refused, or channel 0 */
+	if (former_ids_begin(c->producer, l->buffer_tag) != 0)
+		return no_memory;
+	return take_ids(c->producer, m);
+}
+
+static void
+register_sources(struct link *l, const Tributary__LinkMove *m)
+{
+	struct link_channel *c = link_channel_find(l, m->channel);
+	size_t n;
+
+	for (n = 0; c->producer != NULL && n < m->n_register_source; n++)
+		link_register_source(c, m->register_source[n].data,
+		    m->register_source[n].len);
+}
+
+/* Ends what no session has taken, and makes the rest fit to be read here. */
+static void
+settle(struct producer *p)
+{
+	struct session *s;
+	uint64_t id;
+
+	while ((id = former_ids_take_left(p)) != 0)
+		p->ops->stop_data_source(p->port, id);
+	TAILQ_FOREACH(s, &p->service->sessions, link)
+		instance_clear_state(s, p);
+}
+
+const char *
+link_moves_apply(struct link *l, const struct link_request *q)
+{
+	const struct link_move *one;
+	const struct link_channel *c;
+	const char *why = NULL;
+
+	l->buffer_tag = q->buffer_tag;
+	l->in.received = l->in.told = q->last_acknowledged;
+	l->taken = l->consumed = l->consumed_told = q->consumed_in_all;
+	STAILQ_FOREACH(one, &q->moves->all, next)
+		if ((why = take_one(l, one->m)) != NULL)
+			return why;
+	STAILQ_FOREACH(one, &q->moves->all, next)
+		register_sources(l, one->m);
+	STAILQ_FOREACH(one, &q->moves->all, next) {
+		c = link_channel_find(l, one->m->channel);
+		if (c->producer != NULL)
+			settle(c->producer);
+	}
+	return l->doomed;
+}
