@@ -1,4 +1,4 @@
-/* What a collector to which the link is moved has to know of the producers. */
+/* Descriptions of producers, for a collector to which the link is moved. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +211,8 @@ local_keep_for_move(const struct local *l)
 	struct producers *ps = l->owner;
 	struct move_out out = { .l = l, .tell = keep_one, .arg = ps };
 
+	if (ps->channel_is_empty == NULL)
+		return;
 	forget_arrived(ps);
 	if (tell_of(&out, false) != 0)
 		ps->formers_missing = true;

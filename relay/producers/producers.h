@@ -41,7 +41,10 @@ struct producers_setup {
 	struct upstream upward; /* its ops and arg are borrowed */
 	/* Numbers of new channels, from the outbox. */
 	uint32_t (*new_channel)(void *arg);
-	/* Whether all that was put on the channel has arrived upward. */
+	/*
+	 * Whether all that was put on the channel has arrived upward.  NULL: the
+	 * link is never moved.
+	 */
 	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	void *channel_arg;
 };

@@ -24,7 +24,7 @@
  */
 #define LINK_QUEUE_LOW  (64u * 1024u)
 #define LINK_QUEUE_HARD (1024u * 1024u)
-/* The same while a collector is told what it goes on with. */
+/* The hard mark while a collector is told what it goes on with. */
 #define MOVES_QUEUE_HARD (8u * 1024u * 1024u)
 
 /* ---- the end ---- */

@@ -15,7 +15,7 @@
 struct outbox_state;
 struct relay_settings;
 
-/* What LinkOpen says of a move of the link to another collector. */
+/* Members of LinkOpen about a move of the link to another collector. */
 struct uplink_moving {
 	bool can;            /* LinkOpen.can_move */
 	bool moves;          /* the second Open, as the next two */

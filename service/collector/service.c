@@ -36,21 +36,6 @@ describe_host(struct service *s)
 	return 0;
 }
 
-/*
- * Ids of instances and flushes begin somewhere, so that those that a former
- * collector gave to a relay mean nothing here (former_ids.h).
- */
-static void
-begin_ids(struct service *s)
-{
-	uint32_t some[2] = { 0 };
-
-	if (getrandom(some, sizeof(some), 0) != sizeof(some))
-		return;
-	s->last_instance_id = (uint64_t)some[0] << 16;
-	s->last_flush_id = (uint64_t)some[1] << 16;
-}
-
 struct service *
 service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 {
@@ -61,7 +46,6 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 	s->loop = l;
 	s->settings = settings;
 	s->observers = onlookers;
-	begin_ids(s);
 	this_machine_clocks(s->clocks, sizeof(s->clocks));
 	s->trace_dirfd = -1; /* the caller's until nothing can fail */
 	TAILQ_INIT(&s->producers);
@@ -89,6 +73,17 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 fail:
 	service_free(s);
 	return NULL;
+}
+
+void
+service_begin_ids(struct service *s)
+{
+	uint32_t some[2] = { 0 };
+
+	if (getrandom(some, sizeof(some), 0) != sizeof(some))
+		return;
+	s->last_instance_id = (uint64_t)some[0] << 16;
+	s->last_flush_id = (uint64_t)some[1] << 16;
 }
 
 void

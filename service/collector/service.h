@@ -13,6 +13,11 @@
  */
 struct service *service_new(struct loop *l, const struct settings *settings,
     int trace_dirfd) MUST_CHECK;
+/*
+ * Has ids of instances and flushes begin by chance, so that those that a former
+ * collector gave to a relay mean nothing here (former_ids.h).
+ */
+void service_begin_ids(struct service *s);
 /* No session, consumer or producer may be left, but those of links. */
 void service_free(struct service *s);
 

@@ -257,7 +257,7 @@ tell_origin(void *port, uint64_t instance)
 	const struct config *config = i->session->config;
 	struct pb_writer w;
 
-	if (i->id != instance)
+	if (i->id != instance || !link_session_moves(i->session))
 		return;
 	pb_writer_init(&w);
 	pb_put_uint(&w, LinkOrigin_instance, instance);

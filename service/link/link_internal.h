@@ -132,6 +132,8 @@ struct link {
 
 /* ---- link_move.c ---- */
 
+/* Whether another collector may have a session that is the same as this. */
+bool link_session_moves(const struct session *s);
 /* Whether a session here has one of the buffers that are named. */
 bool link_moves_fit(struct links *t, const struct link_moves *m);
 /*

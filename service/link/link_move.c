@@ -3,7 +3,8 @@
  * before a restart: its relay tells what its channels are (LinkMove), and goes
  * on with its blocks, which that collector had not acknowledged.
  *
- * Sessions are the same where their configs are: a data source that runs for a
+ * Sessions of two collectors are one where their configs are the same and say so:
+ * by a trace_uuid, or as a standing recording's.  A data source that runs for a
  * session there goes on for the one here, without a command, but that its
  * incremental state is cleared, as this trace has not seen it.
  */
@@ -75,6 +76,13 @@ link_moves_free(struct link_moves *m)
 
 /* ---- what is here ---- */
 
+bool
+link_session_moves(const struct session *s)
+{
+	return s->standing || s->config->pb->has_trace_uuid_msb ||
+	    s->config->pb->has_trace_uuid_lsb;
+}
+
 /* The buffer that takes the place of a former collector's, or NOWHERE. */
 static uint32_t
 own_buffer(const struct service *sv, const Tributary__LinkMoveBuffer *b)
@@ -89,7 +97,7 @@ own_buffer(const struct service *sv, const Tributary__LinkMoveBuffer *b)
 		phase = session_phase(s->state);
 		if ((phase != SESSION_PHASE_STARTED &&
 		    phase != SESSION_PHASE_CONFIGURED) ||
-		    b->index >= s->n_buffers || memcmp(s->config->digest,
+		    !link_session_moves(s) || b->index >= s->n_buffers || memcmp(s->config->digest,
 			b->session.data, CONFIG_DIGEST_BYTES) != 0)
 			continue;
 		found = s->buffers[b->index].id;
@@ -117,7 +125,7 @@ link_moves_fit(struct links *t, const struct link_moves *m)
 
 static const char no_memory[] = "out of memory";
 
-/* What must be known of the producer before its data sources are. */
+/* Takes what must be known before the producer's data sources are. */
 static const char *
 take_ids(struct producer *p, const Tributary__LinkMove *m)
 {

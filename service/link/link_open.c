@@ -114,7 +114,7 @@ link_open(struct links *t, const struct link_request *q,
 			*why = l->why;
 			if (l->why != LINK_MOVED)
 				goto attach;
-			/* It tells anew what it has, which may be more. */
+			/* The relay tells anew what it has, which may be more. */
 			link_end(l, LINK_MOVED, "its relay opens it again");
 			break;
 		case LINK_OPEN_IS_LATE:

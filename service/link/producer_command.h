@@ -22,9 +22,7 @@ struct producer_command_port {
 	void (*send)(void *port, const struct pb_writer *command,
 	    bool with_shm);
 	void (*resume)(void *port); /* as producer_ops.resume */
-	/*
-	 * Called before a data source is set up; NULL: nobody asks.
-	 */
+	/* Tells what a data source is part of, before its set-up.  May be NULL. */
 	void (*origin)(void *port, uint64_t instance);
 };
 

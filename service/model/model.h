@@ -122,10 +122,7 @@ struct ds_instance {
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
 	bool no_flush;
-	/*
-	 * It ran for a former collector, and goes on: neither set up nor started
-	 * anew.
-	 */
+	/* Runs already, for a former collector: neither set up nor started. */
 	bool goes_on;
 	bool acked_before; /* goes_on: its start was acknowledged, too */
 };

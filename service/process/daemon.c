@@ -373,6 +373,7 @@ make_service(struct daemon *d, char *err, size_t err_size)
 			close(dir);
 		return FAILURE(err, err_size, "no memory");
 	}
+	service_begin_ids(d->service);
 	d->service->trust = d->trust;
 	producer_port_init(&d->producer_port, d->service);
 	consumer_port_init(&d->consumer_port, d->service);

@@ -42,7 +42,8 @@ class Moves(RelayCase):
         consumer = self.consumer(self.daemons[number].address("consumers"))
         consumer.enable(config(
             *(sources or [SOURCE]), size_kb=8192, trace_all_machines=True,
-            write_into_file=True, file_write_period_ms=100, **fields),
+            write_into_file=True, file_write_period_ms=100,
+            trace_uuid_msb=1, trace_uuid_lsb=2, **fields),
             fds=[fd])
         os.close(fd)
         self.recordings.append(consumer)

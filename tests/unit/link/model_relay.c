@@ -669,6 +669,8 @@ take_block(struct relay *r, const struct link_frame *f)
 	}
 	pb_init(&reader, data, len);
 	while (pb_next(&reader, &m)) {
+		if (m.number == LINK_DOWN_ORIGIN)
+			continue;
 		MODEL_CHECK(m.number == LINK_DOWN_COMMAND);
 		if (r->book->real)
 			take_command(r, f->channel, &m);

@@ -108,6 +108,12 @@ new_channel(void *arg)
 	return ++((struct locals *)arg)->last_channel;
 }
 
+static bool
+channel_is_empty(void *arg, uint32_t channel)
+{
+	return false;
+}
+
 void
 locals_start(struct locals *t)
 {
@@ -117,6 +123,7 @@ locals_start(struct locals *t)
 		.state_dirfd = t->dirfd,
 		.upward = { &upstream_ops, t },
 		.new_channel = new_channel,
+		.channel_is_empty = channel_is_empty,
 		.channel_arg = t,
 	};
 	char err[200];

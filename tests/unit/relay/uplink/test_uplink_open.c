@@ -47,7 +47,8 @@ open_of(const struct outbox_state *st, const struct relay_settings *s)
 	uint8_t *bytes;
 	size_t len;
 
-	bytes = uplink_open_encode(st, s, &len);
+	bytes = uplink_open_encode(st, s,
+	    &(struct uplink_moving){ .can = true }, &len);
 	assert_non_null(bytes);
 	m = tributary__link_open__unpack(NULL, len, bytes);
 	assert_non_null(m);

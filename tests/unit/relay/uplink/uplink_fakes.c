@@ -202,3 +202,27 @@ perfetto_relay_upward(struct perfetto_relay *c)
 
 	return (struct upstream){ .ops = &ops };
 }
+
+void
+producers_origin(struct producers *ps, uint32_t channel, const uint8_t *origin,
+    size_t len)
+{
+}
+
+void
+producers_set_buffer_tag(struct producers *ps, uint32_t tag)
+{
+}
+
+uint32_t
+producers_buffer_tag(const struct producers *ps)
+{
+	return 0;
+}
+
+int
+producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
+    uint32_t channel, const uint8_t *move, size_t len), void *arg)
+{
+	return 0;
+}
