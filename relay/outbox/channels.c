@@ -31,6 +31,8 @@ channel_add(struct outbox *o, uint32_t id, struct arena_channel *e)
 	c->id = id;
 	c->entry = e;
 	c->next = 1;
+	c->held = o->holding && id != 0;
+	c->held_from = 1;
 	TAILQ_INIT(&c->blocks);
 	hash_map_put(&o->by_id, &c->by_id, hash_number(id));
 	TAILQ_INSERT_TAIL(&o->channels, c, all);

@@ -192,6 +192,18 @@ int outbox_acked(struct outbox *o, uint64_t number) MUST_CHECK;
  */
 int outbox_resume(struct outbox *o, uint64_t received) MUST_CHECK;
 
+/*
+ * Holds what is put on the channel from now on, or on all but channel 0: it is
+ * kept, and sent after outbox_release() alone, which the next link calls.
+ * outbox_let_go() ends it for one channel.
+ */
+void outbox_hold(struct outbox *o, uint32_t channel);
+void outbox_hold_all(struct outbox *o);
+void outbox_let_go(struct outbox *o, uint32_t channel);
+void outbox_release(struct outbox *o);
+/* Whether all that was put before it was held has been acknowledged. */
+bool outbox_is_settled(const struct outbox *o);
+
 /* Sets the size of the credit window, from LinkOpened. */
 void outbox_set_window(struct outbox *o, uint64_t bytes);
 /*

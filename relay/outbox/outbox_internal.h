@@ -126,6 +126,8 @@ struct ob_channel {
 	enum ob_turn turn;
 	int64_t deficit;         /* of the round robin, in bytes */
 	uint32_t unsent_pages;   /* in memory */
+	bool held;               /* outbox_hold() */
+	uint64_t held_from;      /* sequence of the first block that is held */
 	/* The last unsent block in the spool, or on its way there or back. */
 	struct ob_block *spooled;
 	uint64_t spooled_bytes;  /* of records whose block is OB_SPOOLED */
@@ -181,6 +183,7 @@ enum ob_reservation {
 
 struct outbox {
 	struct loop *loop; /* borrowed, as ops and arg; NULL in tests */
+	bool holding;  /* outbox_hold_all(): new channels are held, too */
 	const struct outbox_ops *ops;
 	void *arg;
 	enum relay_drop drop;

@@ -44,13 +44,93 @@ has_memory(const struct outbox *o, const struct ob_block *b)
 	return o->sent_pages + b->pages <= arena_usable(&o->arena) / 8 * 3;
 }
 
+static bool
+is_held(const struct ob_channel *c, const struct ob_block *b)
+{
+	return c->held && b->first >= c->held_from;
+}
+
+static void
+hold(struct outbox *o, struct ob_channel *c)
+{
+	if (c->held)
+		return;
+	ob_forget_empty(o, c);
+	if (c->open != NULL)
+		ob_block_close(o, c->open);
+	c->held = true;
+	c->held_from = c->next;
+}
+
+static void
+let_go(struct outbox *o, struct ob_channel *c)
+{
+	c->held = false;
+	if (c->unsent != NULL && c->unsent->used != 0)
+		ob_turn_want(o, c);
+}
+
+void
+outbox_hold(struct outbox *o, uint32_t channel)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	if (c != NULL)
+		hold(o, c);
+}
+
+void
+outbox_hold_all(struct outbox *o)
+{
+	struct ob_channel *c;
+
+	o->holding = true;
+	TAILQ_FOREACH(c, &o->channels, all)
+		if (c->id != 0)
+			hold(o, c);
+}
+
+void
+outbox_let_go(struct outbox *o, uint32_t channel)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	if (c != NULL)
+		let_go(o, c);
+}
+
+void
+outbox_release(struct outbox *o)
+{
+	struct ob_channel *c;
+
+	o->holding = false;
+	TAILQ_FOREACH(c, &o->channels, all)
+		if (c->held)
+			let_go(o, c);
+}
+
+bool
+outbox_is_settled(const struct outbox *o)
+{
+	const struct ob_channel *c;
+
+	if (!TAILQ_EMPTY(&o->sent))
+		return false;
+	TAILQ_FOREACH(c, &o->channels, all)
+		if (c->unsent != NULL && c->unsent->used != 0 &&
+		    !is_held(c, c->unsent))
+			return false;
+	return true;
+}
+
 /* Whether the channel can send its next block now; else starts to read it. */
 static bool
 can_send(struct outbox *o, struct ob_channel *c)
 {
 	struct ob_block *b = c->unsent;
 
-	if (b == NULL || b->used == 0 || !has_memory(o, b) ||
+	if (b == NULL || b->used == 0 || is_held(c, b) || !has_memory(o, b) ||
 	    !has_credit(o, c, b->used))
 		return false;
 	if (c->spooled != NULL)

@@ -335,6 +335,7 @@ perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
 	case LINK_UP_CLOSE:
 	case LINK_UP_LOSS:
 	case LINK_UP_CLOSE_BELOW:
+	case LINK_UP_LEAVE:
 		break;
 	}
 }

@@ -23,9 +23,13 @@ local_set_state(struct local *l, enum local_state state)
 static void
 flush_free(struct local *l, struct local_flush *f)
 {
+	bool settles = f->remote == 0;
+
 	TAILQ_REMOVE(&l->flushes, f, link);
 	l->n_flushes--;
 	free(f);
+	if (settles)
+		local_settled(l);
 }
 
 void
@@ -126,7 +130,7 @@ put_flush(struct local *l, const struct local_flush *f)
 	const struct upstream *up = &l->owner->up;
 	uint8_t *out;
 
-	if (local_is_known(l) && up->ops->reserve(up->arg,
+	if (f->remote != 0 && local_is_known(l) && up->ops->reserve(up->arg,
 	    l->channel, COMMIT_FLUSH_MAX, 0, &out) == UPSTREAM_ROOM)
 		up->ops->commit(up->arg, l->channel, commit_put_flush(out,
 		    f->remote));

@@ -5,6 +5,7 @@
  *	producer_port    calls of the producer; initialize: the first of them
  *	commands         commands of the collector, passed on to the producer
  *	announce         announces the producer upward
+ *	settle           flushes that the relay asks for
  *	flush_and_stop   flushes, stops and the end, each of which scrapes first
  *	commit           copies chunks from memory and requests upward
  *	shm_setup        shared memory; shm_keeping: hands it to the keeper
@@ -104,7 +105,7 @@ struct local_origin {
 struct local_flush {
 	TAILQ_ENTRY(local_flush) link;
 	uint64_t id;     /* ours, which the producer knows */
-	uint64_t remote; /* the collector's */
+	uint64_t remote; /* the collector's; 0: producers_settle() asked */
 	uint64_t session; /* of one of its instances; 0: none is known */
 	uint64_t since_ms; /* loop_now_ms() when it was asked for */
 	enum {
@@ -335,6 +336,11 @@ void local_forget_flushes(struct local *l);
  * waits for producers_resume().
  */
 void local_settle(struct local *l);
+/*
+ * Tells who asked for it (producers_settle()) that the producer has flushed, or
+ * has ended, and clears its incremental state.
+ */
+void local_settled(struct local *l);
 /* Puts LINK_UP_CLOSE unless the producer is LOCAL_SILENT, and frees it. */
 void local_free(struct local *l);
 

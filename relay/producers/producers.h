@@ -137,6 +137,22 @@ uint32_t producers_buffer_tag(const struct producers *ps);
  */
 int producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
     uint32_t channel, const uint8_t *move, size_t len), void *arg) MUST_CHECK;
+/*
+ * Asks each announced producer with instances for a flush of its own, behind
+ * which no packet of it is in two parts: asked() is called for it, then
+ * settled(), on a later turn, when what it had is upward, or when it ends; and
+ * its incremental state is cleared.  A call before may still be under way: its
+ * settled() are not called.
+ */
+struct producers_settle {
+	void (*asked)(void *arg, uint32_t channel);
+	void (*settled)(void *arg, uint32_t channel);
+	void *arg;
+};
+void producers_settle(struct producers *ps,
+    const struct producers_settle *settle);
+/* Ends it: settled() is not called any more. */
+void producers_settle_end(struct producers *ps);
 /* Tries again what UPSTREAM_LATER put off. */
 void producers_resume(struct producers *ps, uint32_t channel);
 

@@ -51,6 +51,7 @@ struct producers {
 	bool holding;             /* producers_hold() */
 	uint64_t last_instance;   /* last ids given */
 	uint64_t last_flush;
+	struct producers_settle settle; /* settled NULL: none is asked for */
 	uint32_t buffer_tag;      /* LinkOpen.buffer_tag of the link */
 	STAILQ_HEAD(, former_local) formers; /* the oldest first; move.c's */
 	size_t n_formers;

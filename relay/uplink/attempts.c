@@ -184,19 +184,22 @@ uplink_retry_cb(void *arg)
 void
 uplink_move_on(struct uplink *u, enum choice_why why)
 {
-	if (u->stopping || u->setup.to == NULL ||
-	    !choice_leave(&u->choice, why))
+	const struct relay_settings *s = u->setup.settings;
+	uint64_t pause = 0;
+
+	if (u->stopping || u->setup.to == NULL)
 		return;
+	if (!choice_leave(&u->choice, why)) {
+		uplink_leave_end(u);
+		/* What leads there may lead to another collector now. */
+		if (why != CHOICE_ASKED)
+			return;
+		pause = s->min_retry_ms;
+	}
 	log_info("leaving for %s", uplink_to(u)->text);
 	uplink_disconnect(u);
 	uplink_set_state(u, UPLINK_WAITING);
-	wait_for(u, 0);
-}
-
-bool
-uplink_may_go_home(const struct uplink *u)
-{
-	return producers_count(u->producers) == 0 && uplink_all_has_arrived(u);
+	wait_for(u, pause);
 }
 
 static void
@@ -204,8 +207,8 @@ go_home_cb(void *arg)
 {
 	struct uplink *u = arg;
 
-	if (choice_wants_home(&u->choice) && uplink_may_go_home(u))
-		uplink_move_on(u, CHOICE_HOMEWARD);
+	if (choice_wants_home(&u->choice))
+		uplink_leave_begin(u, CHOICE_HOMEWARD);
 }
 
 void

@@ -45,6 +45,8 @@ struct uplink_conn_ops {
 	 */
 	const char *(*opened)(void *arg, const struct outbox_state *st,
 	    const Tributary__LinkOpened *m);
+	/* Called when the collector asks to be left for another. */
+	void (*leave)(void *arg);
 	/* Called after a frame that acknowledges blocks. */
 	void (*acked)(void *arg);
 	/*

@@ -74,6 +74,9 @@ act_on(struct uplink_conn *l, uint32_t channel, const uint8_t *block,
 			producers_origin(l->setup.producers, channel, f.data,
 			    f.len);
 			break;
+		case LINK_DOWN_DRAIN:
+			l->setup.ops->leave(l->setup.arg);
+			break;
 		case LINK_DOWN_REFUSED:
 			refuse_producer(l, channel, &f);
 			break;

@@ -90,6 +90,7 @@ uplink_disconnect(struct uplink *u)
 {
 	uplink_conn_free(u->conn);
 	u->conn = NULL;
+	uplink_leave_end(u);
 	if (u->way == WAY_LINK)
 		producers_away(u->producers);
 	if (u->classic == NULL)
@@ -183,11 +184,18 @@ link_opened(void *arg, const struct outbox_state *st,
 }
 
 static void
+link_leave(void *arg)
+{
+	uplink_leave_begin(arg, CHOICE_ASKED);
+}
+
+static void
 link_acked(void *arg)
 {
 	struct uplink *u = arg;
 
 	uplink_recover_look(u);
+	uplink_leave_look(u);
 	if (u->stopping && uplink_all_has_arrived(u))
 		finish(u);
 }
@@ -244,6 +252,7 @@ begin_link(struct uplink *u, int fd)
 	static const struct uplink_conn_ops ops = {
 		.opened = link_opened,
 		.acked = link_acked,
+		.leave = link_leave,
 		.ended = link_ended,
 	};
 	struct uplink_conn_setup setup = {
@@ -305,6 +314,7 @@ uplink_outbox_ready(struct uplink *u)
 	if (u == NULL)
 		return;
 	uplink_tell_old_losses(u);
+	uplink_leave_look(u);
 	if (u->conn != NULL)
 		uplink_conn_kick(u->conn);
 	if (u->put_off) {
@@ -384,7 +394,7 @@ uplink_new(const struct uplink_setup *setup, char *err, size_t err_size)
 	    &clock_ops, u);
 	u->retry = loop_timer_new(setup->loop, uplink_retry_cb, u);
 	u->linger = loop_timer_new(setup->loop, linger_cb, u);
-	if (u->clocks == NULL || u->retry == NULL || u->linger == NULL)
+	if (u->clocks == NULL || u->retry == NULL || u->linger == NULL || uplink_leave_start(u) != 0)
 		goto fail;
 	if (setup->to != NULL && uplink_choice_start(u, err, err_size) != 0)
 		goto fail;
@@ -406,6 +416,7 @@ uplink_free(struct uplink *u)
 	uplink_network_free(u->network);
 	loop_timer_free(u->retry);
 	loop_timer_free(u->linger);
+	loop_timer_free(u->leave.patience);
 	loop_cancel(u->setup.loop, u);
 	free(u);
 }

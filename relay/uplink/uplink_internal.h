@@ -71,6 +71,22 @@ struct uplink {
 	uint32_t old_at;  /* channels below are known to be empty */
 	uint32_t old_end; /* the killed relay's channels are below it */
 
+	/* Going to another collector while this one lives: leave.c's. */
+	struct {
+		enum {
+			LEAVE_NOT,
+			LEAVE_FLUSHES, /* until producers and blocks settled */
+			LEAVE_SAYS_SO, /* LINK_UP_LEAVE is on the way */
+			LEAVE_GOES,
+		} state;
+		enum choice_why why;
+		size_t awaited; /* producers whose flush is under way */
+		struct loop_timer *patience; /* armed in FLUSHES */
+		uint64_t left_ms; /* when one was last left so, and which */
+		uint8_t left_id[LINK_ID_BYTES];
+		struct loop_call call;
+	} leave;
+
 	struct loop_timer *linger;
 	bool stopping; /* no attempt is made any more */
 	void (*stopped_fn)(void *arg); /* called, or deferred, in STOPPED */
@@ -113,14 +129,24 @@ void uplink_failed(struct uplink *u, const char *text, bool good);
  * answers (choice_leave()).  What has not arrived is the next link's business.
  */
 void uplink_move_on(struct uplink *u, enum choice_why why);
-/*
- * Whether going to another collector loses nothing now: there are no producers,
- * which may be in sessions, and nothing waits.
- */
-bool uplink_may_go_home(const struct uplink *u);
 /* On a later turn, after uplink_reached(): goes home, if it ought to and may. */
 void uplink_look_homeward(struct uplink *u);
 void uplink_watch_network(struct uplink *u);
+
+/* ---- leave.c ---- */
+
+/* -1: no memory. */
+int uplink_leave_start(struct uplink *u) MUST_CHECK;
+/*
+ * Goes to another collector without a loss: producers flush, what they wrote
+ * arrives at this one, and the rest is for the other.  Does nothing where there
+ * is no link to leave, or this collector was left within move_after_ms.
+ */
+void uplink_leave_begin(struct uplink *u, enum choice_why why);
+/* Takes the next step when all has arrived; legal at any time. */
+void uplink_leave_look(struct uplink *u);
+/* Ends it: the link was left, or cut, and what waits may be sent on the next. */
+void uplink_leave_end(struct uplink *u);
 
 /* ---- resume.c ---- */
 

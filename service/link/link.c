@@ -132,6 +132,8 @@ link_attach(struct link *l, const struct link_port_ops *ops, void *port)
 	l->port = port;
 	l->in.told = l->in.received;
 	l->consumed_told = l->consumed;
+	l->attached_ms = loop_now_ms();
+	l->asked_to_leave_ms = 0;
 	link_channels_set_cut(l, false);
 	log_attached(l);
 }
@@ -156,6 +158,11 @@ link_detach(struct link *l)
 		log_link(l, LOG_LEVEL_WARN, "cut off, waiting for it", NULL);
 	else
 		log_link(l, LOG_LEVEL_INFO, "disconnected", NULL);
+	if (l->left) {
+		link_end(l, LINK_MOVED, "its relay has left for another "
+		    "collector");
+		return;
+	}
 	if (link_table_has_newer(l)) {
 		link_end(l, LINK_GRACE_OVER, "its relay has a newer link");
 		return;
@@ -331,6 +338,7 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 	l->heard = true;
 	switch (link_in_take(&l->in, number)) {
 	case LINK_IN_NEW:
+		l->left = false;
 		break;
 	case LINK_IN_AGAIN:
 		link_wake(l);

@@ -53,6 +53,13 @@ struct links_counts {
 	uint64_t opened[LINK_MOVED + 1];
 };
 void links_count(const struct links *t, struct links_counts *out);
+/*
+ * Asks the relays of all links, those that come, too, to go to another
+ * collector: each when it has been here for after_ms.  false ends it.  -1: no
+ * memory.
+ */
+int links_drain(struct links *t, bool on, uint32_t after_ms) MUST_CHECK;
+bool links_drains(const struct links *t);
 /* LINK_ID_BYTES, new at each start. */
 const uint8_t *links_collector_id(const struct links *t);
 

@@ -51,7 +51,7 @@ is_varint(uint32_t kind)
 static bool
 has_right_wire(const struct pb_field *f)
 {
-	if (f->number > LINK_UP_CLOSE_BELOW)
+	if (f->number > LINK_UP_LEAVE)
 		return true; /* newer than we: skipped */
 	return f->wire == (is_varint(f->number) ? PB_VARINT : PB_BYTES);
 }
@@ -199,6 +199,7 @@ apply_to_producer(struct link_channel *c, const struct pb_field *f,
 	case LINK_UP_OPEN:
 	case LINK_UP_LOSS:
 	case LINK_UP_CLOSE_BELOW:
+	case LINK_UP_LEAVE:
 		break;
 	}
 	return LINK_APPLIED;
@@ -226,6 +227,7 @@ apply_one(struct link *l, struct link_channel *c, const struct pb_field *f,
 	if (c == &l->own) {
 		if (f->number == LINK_UP_CLOSE_BELOW)
 			link_channels_close_below(l, (uint32_t)f->value);
+		l->left |= f->number == LINK_UP_LEAVE;
 		return LINK_APPLIED;
 	}
 	if (c->producer != NULL)

@@ -3,7 +3,7 @@
  * calls only those below it:
  *
  *   link_open.c     which link a LinkOpen resumes or begins
- *   link_move.c     a link that another collector had
+ *   link_move.c     a link that another collector had; link_drain.c: the way there
  *   link.c          a link's life and its block numbers
  *   link_apply.c    messages in blocks; link_losses.c: losses among them
  *   link_table.c    all links, and a memory of those that ended
@@ -98,6 +98,10 @@ struct link {
 	uint64_t taken_before; /* of the link that had its id before */
 	uint32_t buffer_tag;   /* of ids of our buffers in it (former_ids.h) */
 	bool heard;        /* a block came: the relay knows of the link */
+	bool left;         /* LINK_UP_LEAVE came, and nothing behind it */
+	uint64_t attached_ms; /* loop_now_ms() of its connection's begin */
+	/* When LINK_DOWN_DRAIN was last told on this connection; 0: never. */
+	uint64_t asked_to_leave_ms;
 	uint64_t told_flush; /* service.last_flush_id at the last command */
 	/*
 	 * told_flush when the relay had last acknowledged all commands: a block
@@ -168,6 +172,12 @@ struct links {
 	struct link_list all;
 	size_t n;
 	struct link_list ended; /* wait for a file, or to be freed */
+	struct {
+		bool on;
+		struct loop_timer *timer; /* armed while on; NULL: never was */
+		uint64_t since_ms;
+		uint32_t after_ms;
+	} drain;
 	uint64_t opened[LINK_MOVED + 1]; /* by what relays were told */
 	struct per_peer_count peers;  /* links of each peer */
 	struct per_peer_count memory; /* of each peer, in LINK_MEMORY_UNITs */

@@ -16,6 +16,7 @@ links_free(struct links *t)
 		link_end(l, LINK_GRACE_OVER, "the collector is ending");
 	while ((l = TAILQ_FIRST(&t->ended)) != NULL)
 		link_release(l);
+	loop_timer_free(t->drain.timer);
 	link_table_free(t);
 }
 
@@ -127,6 +128,9 @@ link_open(struct links *t, const struct link_request *q,
 	}
 	*why = link_table_why_anew(t, q, &taken_before);
 	*refused = NULL;
+	/* It left, and comes back: as from any other collector. */
+	if (*why == LINK_MOVED)
+		*why = LINK_COLLECTOR_RESTARTED;
 	if (*why == LINK_COLLECTOR_RESTARTED && q->moves == NULL &&
 	    q->can_move && !TAILQ_EMPTY(&t->service->sessions)) {
 		*why = LINK_MOVES;

@@ -94,6 +94,7 @@ CONTROL_METHOD(start_recording);
 CONTROL_METHOD(stop_recording);
 CONTROL_METHOD(rotate_recording);
 CONTROL_METHOD(query_metrics);
+CONTROL_METHOD(drain);
 #undef CONTROL_METHOD
 
 /* ---- control_quota.c ---- */

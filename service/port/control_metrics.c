@@ -57,6 +57,7 @@ put_links(struct pb_writer *w, const struct service *s)
 	links_count(s->links, &c);
 	metric_count_put(w, QueryMetricsReply_links, "connected", c.connected);
 	metric_count_put(w, QueryMetricsReply_links, "cut", c.cut);
+	pb_put_uint(w, QueryMetricsReply_draining, links_drains(s->links));
 	for (i = LINK_RESUMED; i <= LINK_MOVED; i++)
 		put_by_enum(w, QueryMetricsReply_links_opened,
 		    &tributary__link_opened__why__descriptor, i, c.opened[i]);

@@ -147,6 +147,7 @@ static const struct rpc_method methods[] = {
 	{ "StopRecording", control_stop_recording },
 	{ "RotateRecording", control_rotate_recording },
 	{ "QueryMetrics", control_query_metrics },
+	{ "Drain", control_drain },
 };
 
 void

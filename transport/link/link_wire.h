@@ -56,6 +56,7 @@ enum link_up {
 	LINK_UP_TRIGGER = LinkUpBlock_trigger,
 	LINK_UP_LOSS = LinkUpBlock_loss,
 	LINK_UP_CLOSE_BELOW = LinkUpBlock_close_below,
+	LINK_UP_LEAVE = LinkUpBlock_leave,
 };
 
 /* Kinds of messages in a block that goes down. */
@@ -64,6 +65,7 @@ enum link_down {
 	LINK_DOWN_REFUSED = LinkDownBlock_refused,
 	LINK_DOWN_SOURCE_REFUSED = LinkDownBlock_source_refused,
 	LINK_DOWN_ORIGIN = LinkDownBlock_origin,
+	LINK_DOWN_DRAIN = LinkDownBlock_drain,
 };
 
 struct link_frame {

@@ -226,3 +226,13 @@ producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
 {
 	return 0;
 }
+
+void
+producers_settle(struct producers *ps, const struct producers_settle *settle)
+{
+}
+
+void
+producers_settle_end(struct producers *ps)
+{
+}
