@@ -164,6 +164,10 @@ control_ask(struct control_ask *r, void (*query)(struct control_peer *p))
 	r->n_left = r->collectors.n;
 	for (i = 0; i < r->collectors.n; i++) {
 		p = &r->peers[i];
+		if (p->skip) {
+			r->n_left--;
+			continue;
+		}
 		loop_timer_set(p->late, p->is->timeout_ms, 0);
 		p->control = control_new(r->loop, &p->is->consumer.addr,
 		    &p->is->consumer.how, err, sizeof(err));

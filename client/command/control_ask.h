@@ -44,6 +44,7 @@ struct control_peer {
 	ProtobufCMessage *reply;    /* owned; NULL: it gave none, as was said */
 	bool answered;
 	bool foreign; /* does not know TributaryControl */
+	bool skip;    /* set before control_ask(): is not asked */
 };
 
 struct control_ask {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/command/collectors.h"
+#include "client/fleet/drain.h"
 #include "client/fleet/haproxy.h"
 #include "client/fleet/triggers.h"
 #include "transport/base/failure.h"
@@ -26,6 +27,7 @@ static const char help[] =
     "           [--listen HOST:PORT]\n"
     "           [--health-port PORT] [--health-ca FILE] [--grace TIME]\n"
     "       tributary fleet triggers --fleet FILE\n"
+    "       tributary fleet drain ... (see tributary fleet drain --help)\n"
     "\n"
     "Prints the settings of an HAProxy that spreads devices over several\n"
     "collectors, each by the server name that it asks for (--sni-machine), and\n"
@@ -180,7 +182,8 @@ pass_triggers(const struct fleet_options *o, const struct flags_words *words,
 int
 fleet_main(int argc, char **argv)
 {
-	static const char *const actions[] = { "haproxy", "triggers" };
+	static const char *const actions[] = { "haproxy", "triggers",
+		"drain" };
 	struct fleet_options o = {
 		.haproxy.listen = "*:7443",
 		.haproxy.health_port = WEB_PORT,
@@ -191,6 +194,9 @@ fleet_main(int argc, char **argv)
 	size_t at;
 	int rc;
 
+	/* It has flags of its own. */
+	if (argc > 1 && strcmp(argv[1], "drain") == 0)
+		return fleet_drain_main(argc - 1, argv + 1);
 	rc = flags_answer(&flags, flags_parse(&flags, &o, &words, err,
 	    sizeof(err)), err);
 	if (rc >= 0)

@@ -166,7 +166,7 @@ print_health(FILE *out, const struct haproxy_settings *s)
 	if (s->health_ca != NULL)
 		fputs(" hdr Authorization \"Bearer ${TRIBUTARY_WEB_TOKEN}\"",
 		    out);
-	fprintf(out, "\n    http-check expect status 200\n"
+	fprintf(out, "\n    http-check disable-on-404\n"
 	    "    default-server weight 100 check port %u inter %llums fall %u "
 	    "rise 2", s->health_port,
 	    (unsigned long long)(s->grace_ms / FALL), FALL);

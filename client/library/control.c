@@ -21,6 +21,7 @@ enum call_kind {
 	CALL_PRODUCERS,
 	CALL_RECORDINGS,
 	CALL_METRICS,
+	CALL_DRAIN,
 	CALL_COMMAND,
 };
 
@@ -38,6 +39,8 @@ static const struct {
 		"the collector does not say which recordings it has" },
 	[CALL_METRICS] = { &tributary__query_metrics_reply__descriptor,
 		"the collector does not say how it fares" },
+	[CALL_DRAIN] = { &tributary__drain_reply__descriptor,
+		"the collector cannot be drained" },
 	[CALL_COMMAND] = { &tributary__session_command_reply__descriptor,
 		"the collector does not take this command" },
 };
@@ -54,6 +57,7 @@ struct control_call {
 		control_producers_fn producers;
 		control_recordings_fn recordings;
 		control_metrics_fn metrics;
+		control_drain_fn drain;
 		control_done_fn done;
 	} fn;
 	void *arg;
@@ -156,6 +160,9 @@ call_fn(const struct control_call *k, const ProtobufCMessage *m,
 	case CALL_METRICS:
 		k->fn.metrics(k->arg,
 		    (const Tributary__QueryMetricsReply *)m, why);
+		break;
+	case CALL_DRAIN:
+		k->fn.drain(k->arg, (const Tributary__DrainReply *)m, why);
 		break;
 	case CALL_COMMAND:
 		if (m != NULL && k->segment != NULL)
@@ -427,6 +434,20 @@ control_query_metrics(struct control *c, control_metrics_fn fn, void *arg)
 	struct control_call *k = call_new(c, CALL_METRICS, "QueryMetrics", arg);
 
 	k->fn.metrics = fn;
+	ask(k);
+}
+
+void
+control_drain(struct control *c, const struct control_drain_order *o,
+    control_drain_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_DRAIN, "Drain", arg);
+
+	k->fn.drain = fn;
+	if (o != NULL) {
+		pb_put_uint(&k->args, DrainRequest_drain, o->drain);
+		pb_put_uint(&k->args, DrainRequest_after_ms, o->after_ms);
+	}
 	ask(k);
 }
 

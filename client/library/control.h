@@ -22,6 +22,7 @@
 #include "transport/base/compiler.h"
 
 struct Tributary__QueryMachinesReply;
+struct Tributary__DrainReply;
 struct Tributary__QueryMetricsReply;
 struct Tributary__QueryProducersReply;
 struct Tributary__QueryRecordingsReply;
@@ -48,6 +49,8 @@ typedef void (*control_recordings_fn)(void *arg,
     const struct Tributary__QueryRecordingsReply *reply, const char *why);
 typedef void (*control_metrics_fn)(void *arg,
     const struct Tributary__QueryMetricsReply *reply, const char *why);
+typedef void (*control_drain_fn)(void *arg,
+    const struct Tributary__DrainReply *reply, const char *why);
 /* error: NULL when the command was carried out, else a sentence. */
 typedef void (*control_done_fn)(void *arg, const char *error);
 
@@ -74,6 +77,14 @@ void control_query_recordings(struct control *c, control_recordings_fn fn,
 
 void control_query_metrics(struct control *c, control_metrics_fn fn,
     void *arg);
+
+struct control_drain_order {
+	bool drain; /* false: no longer */
+	uint32_t after_ms; /* DrainRequest.after_ms */
+};
+/* Drains the collector; o NULL: only asks how far it is. */
+void control_drain(struct control *c, const struct control_drain_order *o,
+    control_drain_fn fn, void *arg);
 
 /* Selects sessions; all 0: every session that this principal may see. */
 struct control_sessions {

@@ -66,6 +66,12 @@ put_machine(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 static unsigned
 put_ready(const struct web_asked *a, const struct web_snapshot *s, FILE *out)
 {
+	if (s->why[0] == '\0' && s->metrics != NULL && s->metrics->draining) {
+		/* HAProxy takes it for "no new ones" (disable-on-404). */
+		fputs("draining: relays are asked to go to other "
+		    "collectors\n", out);
+		return NOT_FOUND;
+	}
 	if (s->why[0] == '\0') {
 		fputs("ready\n", out);
 		return OK;

@@ -358,6 +358,41 @@ class BehindHaproxy(Case):
         self.assertEqual([n for n in (1, 2, 3)
                           if "device" in self.machines_of(n)], found)
 
+    def drain(self, n, *words, status=0):
+        """What `tributary fleet drain` says."""
+        process = subprocess.Popen(
+            [TRIBUTARY, "fleet", "drain", "--connect", self.path(f"c{n}"),
+             *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env=environment())
+        self.until(lambda: process.poll() is not None, "it is drained")
+        said = process.stdout.read().decode()
+        process.stdout.close()
+        self.assertEqual(process.returncode, status, said)
+        return said
+
+    def test_a_drained_collector_is_left_and_can_end(self):
+        haproxy = Haproxy(self, *self.fleet, *self.words)
+        relay = self.relay(f"tls://127.0.0.1:{haproxy.port}", machine="kiosk-1",
+                           flags=["--tls-dir", self.relay_dir, "--tls-name",
+                                  DOMAIN, "--sni-machine"])
+        def places():
+            return [n for n in (1, 2, 3)
+                    if "device" in self.machines_of(n)]
+        self.until(lambda: len(places()) == 1, "it is linked")
+        first, = places()
+        self.assertRegex(
+            self.drain(first, "--after", "2s"),
+            r"^the collector drains: 1 relays are to leave\nall have left\n$")
+        self.until(lambda: set(places()) - {first}, "it is at another")
+        self.assertEqual(relay.log().count("leaving for"), 1, relay.log())
+        # None is led there, though it lives.
+        name = sorted(self.fleet)[first - 1]
+        self.assertNotIn(name, self.places(haproxy).values())
+        self.assertEqual(self.drain(first, "--undo"),
+                         "the collector takes relays again\n")
+        self.until(lambda: name in self.places(haproxy).values(),
+                   "it is led there again")
+
 
 if __name__ == "__main__":
     sys.exit(tap.main())

@@ -259,7 +259,7 @@ class Moves(RelayCase):
             "consumers")))
         told = control.machines()["a"].losses
         self.assertEqual([loss.cause for loss in told],
-                         [pb.LINK_LOSS_COLLECTOR_RESTARTED])
+                         [pb.LinkLossCause.Value("LINK_LOSS_COLLECTOR_RESTARTED")])
         lost = sum(n for seq, n in self.written().items()
                    if seq not in known) - self.audit(2).packets
         # Packets in several chunks are counted with each.
