@@ -194,7 +194,7 @@ fleet_main(int argc, char **argv)
 	size_t at;
 	int rc;
 
-	/* It has flags of its own. */
+	/* Flags of drain are of its own. */
 	if (argc > 1 && strcmp(argv[1], "drain") == 0)
 		return fleet_drain_main(argc - 1, argv + 1);
 	rc = flags_answer(&flags, flags_parse(&flags, &o, &words, err,

@@ -191,7 +191,7 @@ uplink_move_on(struct uplink *u, enum choice_why why)
 		return;
 	if (!choice_leave(&u->choice, why)) {
 		uplink_leave_end(u);
-		/* What leads there may lead to another collector now. */
+		/* HAProxy may lead the same address elsewhere now. */
 		if (why != CHOICE_ASKED)
 			return;
 		pause = s->min_retry_ms;

@@ -128,7 +128,7 @@ link_open(struct links *t, const struct link_request *q,
 	}
 	*why = link_table_why_anew(t, q, &taken_before);
 	*refused = NULL;
-	/* It left, and comes back: as from any other collector. */
+	/* A relay that left and comes back: as from any other collector. */
 	if (*why == LINK_MOVED)
 		*why = LINK_COLLECTOR_RESTARTED;
 	if (*why == LINK_COLLECTOR_RESTARTED && q->moves == NULL &&
