@@ -207,8 +207,12 @@ go_home_cb(void *arg)
 {
 	struct uplink *u = arg;
 
-	if (choice_wants_home(&u->choice))
+	if (!choice_wants_home(&u->choice))
+		return;
+	if (u->way == WAY_LINK)
 		uplink_leave_begin(u, CHOICE_HOMEWARD);
+	else if (producers_count(u->producers) == 0)
+		uplink_move_on(u, CHOICE_HOMEWARD); /* loses nothing either */
 }
 
 void
