@@ -18,6 +18,8 @@
 #define COMMON 16384
 /* Terms of a common condition at most: each is a walk, with hits or without. */
 #define MAX_WALKS 1024u
+/* Likewise where each is a way to a server and back. */
+#define MAX_FAR_WALKS 16u
 /* A search for each of so many terms is less than a look at all of a segment. */
 #define FEW_TERMS 8u
 /* Classes of spans: 0 to 63, and that of segments without times. */
@@ -213,6 +215,8 @@ cost(struct query *q, const struct condition *c, int64_t *least)
 	int64_t sum = (int64_t)(c->terms.n * q->n_classes);
 	size_t i;
 
+	if (catalog_is_shared(q->catalog) && c->terms.n > MAX_FAR_WALKS)
+		return 0;
 	for (i = 0; i < c->terms.n && sum < *least && sum < COMMON; i++) {
 		if (count(q, &c->terms.ids[i], &sum) < 0)
 			return -1;

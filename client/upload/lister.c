@@ -10,8 +10,11 @@
 #include "transport/base/human_numbers.h"
 #include "transport/base/log.h"
 
-/* Rows of one transaction of the shared catalogue. */
-#define BATCH 64
+/*
+ * Rows of one transaction of the shared catalogue, in which other writers wait: a
+ * part of a second.
+ */
+#define BATCH 16
 
 /* A batch; its outcome is told the archive's catalogue once it is sure. */
 struct batch {

@@ -367,9 +367,9 @@ class Fleet(SharedCase):
 
 
 class Page(SharedCase):
-    def serve(self, url, *flags):
-        web = Web(self.folder, self.daemons[0].consumer_path,
-                  flags=["--catalog", url, *flags])
+    def serve(self, url):
+        """Of a machine without a collector."""
+        web = Web(self.folder, self.path("nobody"), flags=["--catalog", url])
         web.start()
         self.relays.append(web)
         return web
