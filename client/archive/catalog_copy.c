@@ -381,26 +381,44 @@ copy(struct copying *k)
 	return CATALOG_COPY_ADDED;
 }
 
+/*
+ * Copies in a transaction of each: the row that is read is of one moment, and no
+ * writer of the archive waits for it.
+ */
+static enum catalog_copied
+copy_at_once(struct copying *k)
+{
+	enum catalog_copied rc = CATALOG_COPY_FAILED;
+	char err[64];
+
+	if (catalog_begin(k->to, k->err, k->err_size) < 0)
+		return rc;
+	if (catalog_execute(k->from, "BEGIN", k->err, k->err_size) == 0) {
+		rc = copy(k);
+		/* The transaction wrote nothing. */
+		(void)catalog_execute(k->from, "ROLLBACK", err, sizeof(err));
+	}
+	if (rc == CATALOG_COPY_FAILED)
+		catalog_rollback(k->to);
+	else if (catalog_commit(k->to, k->err, k->err_size) < 0)
+		rc = CATALOG_COPY_FAILED;
+	return rc;
+}
+
 enum catalog_copied
 catalog_copy(struct catalog *to, struct catalog *from, int64_t id, char *err,
     size_t err_size)
 {
 	struct copying *k = calloc(1, sizeof(*k));
-	enum catalog_copied rc = CATALOG_COPY_FAILED;
+	enum catalog_copied rc;
 
 	if (k == NULL) {
 		snprintf(err, err_size, "out of memory");
-		return rc;
+		return CATALOG_COPY_FAILED;
 	}
 	*k = (struct copying){ .to = to, .from = from, .from_id = id,
 		.err = err, .err_size = err_size };
-	if (catalog_begin(to, err, err_size) == 0) {
-		rc = copy(k);
-		if (rc == CATALOG_COPY_FAILED)
-			catalog_rollback(to);
-		else if (catalog_commit(to, err, err_size) < 0)
-			rc = CATALOG_COPY_FAILED;
-	}
+	rc = copy_at_once(k);
 	forget(k);
 	free(k);
 	return rc;

@@ -32,7 +32,7 @@ enum catalog_copied {
 
 /*
  * Copies the segment `id`, which a store has, and all that belongs to it, in one
- * transaction, or in the caller's.  Twice is once.
+ * transaction, or in the caller's of `to`; `from` is in none.  Twice is once.
  */
 enum catalog_copied catalog_copy(struct catalog *to, struct catalog *from,
     int64_t id, char *err, size_t err_size) MUST_CHECK;

@@ -539,6 +539,7 @@ db.commit()
         said = self.run_with_keys(
             PROGRAM, "fetch", "--catalog", self.db.url, "tmp/x.pftrace", "-o",
             self.path("joined"), status=2)
+        self.assertIn("--config=x, which is no place in a store", said)
         self.assertNotIn("/tmp/x.pftrace", said)
         self.db.sql("ALTER TABLE segments ALTER COLUMN bytes TYPE text, "
                     "ALTER COLUMN sha256 TYPE text, ALTER COLUMN verdict "

@@ -146,6 +146,8 @@ find_in_store(struct fetch *f, const char *word, char *err, size_t err_size)
 		return f->select.catalog != NULL ? -1 : 0;
 	rc = catalog_find(c, word, stored_cb, f, err, err_size);
 	catalog_close(c);
+	if (f->failure[0] != '\0')
+		return FAILURE(err, err_size, "%s", f->failure);
 	if (rc == 0 && f->select.catalog != NULL)
 		return FAILURE(err, err_size, "the catalogue %.500s has no "
 		    "segment %.300s", f->select.name, word);

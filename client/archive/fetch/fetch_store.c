@@ -20,6 +20,11 @@ fetch_store_want(struct fetch_store *s, const struct catalog_row *row,
 		return FAILURE(err, err_size, "%.400s is neither in the "
 		    "archive nor in a store: see tributary archive reindex",
 		    row->path);
+	/* Options are no places: the URL is a word of a command line. */
+	if (strncmp(row->stored.url, "s3://", 5) != 0)
+		return FAILURE(err, err_size, "%.400s is said to be at "
+		    "%.400s, which is no place in a store", row->path,
+		    row->stored.url);
 	grown = reallocarray(s->all, s->n + 1, sizeof(*grown));
 	if (grown == NULL)
 		return FAILURE(err, err_size, "out of memory");
