@@ -329,6 +329,29 @@ class Fleet(SharedCase):
             self.db.sql("SELECT sum(segments) FROM processes"),
             self.db.sql("SELECT count(*) FROM seen"))
 
+    def test_an_uploader_that_is_killed_goes_on(self):
+        """Between its two catalogues, too: a row that both have is one."""
+        count = len(self.paths())
+        for n in range(80):
+            store.catalogue(self.traces, f"k/{n}.pftrace", b"k%d" % n)
+        for rows in range(count, count + 80, 8):
+            uploader = self.uploader()
+            self.wait_until(lambda: len(self.paths()) > rows, "a row more")
+            uploader.kill()
+            uploader.wait()
+        self.upload()
+        self.assertEqual(self.sql("SELECT count(*) FROM unlisted"), [(0,)])
+        self.assertEqual(
+            self.db.sql("SELECT count(*), count(DISTINCT path) FROM "
+                        "segments"), [(str(count + 80),) * 2])
+        self.assertEqual(
+            self.db.sql("SELECT sum(segments) FROM processes"),
+            self.db.sql("SELECT count(*) FROM seen"))
+        self.assertEqual(
+            self.db.sql("SELECT count(*) FROM postings AS p JOIN terms AS t "
+                        "ON t.id = p.term WHERE kind = 6"),
+            [(str(count + 80),)])
+
     def test_a_server_that_hangs_holds_up_no_uploads(self):
         server = postgres.server()
         uploader = self.uploader()
