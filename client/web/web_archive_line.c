@@ -197,8 +197,9 @@ add_machines(struct lines *l, const int64_t *ids, size_t n)
 		if (line == NULL || catalog_int(s, 3) < l->low ||
 		    catalog_int(s, 2) > l->high)
 			continue;
-		here = catalog_int(s, 5) != 0 &&
-		    !catalog_is_shared(l->catalog) ? HAVE : STORED;
+		/* A shared catalogue has no other place than the store. */
+		here = catalog_int(s, 5) != 0 ||
+		    catalog_is_shared(l->catalog) ? HAVE : STORED;
 		lost = catalog_int(s, 4) != 0;
 		line->segments++;
 		line->lossy += lost ? 1 : 0;

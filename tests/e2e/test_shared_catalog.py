@@ -369,6 +369,29 @@ class Fleet(SharedCase):
         self.wait_until(lambda: len(self.paths()) == count + 1, "its row")
         self.end(uploader)
 
+    def test_a_writer_that_keeps_the_lock_keeps_no_reader(self):
+        """Its transaction is ended for it, and the rows are put then."""
+        count = len(self.paths())
+        server = postgres.server()
+        holder = subprocess.Popen(
+            [os.path.join(postgres.BIN, "psql"), "-XAt", "-h", server.folder,
+             "-p", str(server.port), "-U", "ann", "-d", self.db.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.communicate)
+        self.addCleanup(holder.kill)
+        # As an uploader that stands still has it.
+        holder.stdin.write("SET idle_in_transaction_session_timeout = '3s';"
+                           "BEGIN; SELECT pg_advisory_xact_lock(1416774497);"
+                           "SELECT 'held';\n")
+        holder.stdin.flush()
+        while holder.stdout.readline() != "held\n":
+            pass
+        store.catalogue(self.traces, "x.pftrace", b"x")
+        uploader = self.uploader()
+        self.assertIn("always 2", self.find())
+        self.wait_until(lambda: len(self.paths()) == count + 1, "its row")
+        self.end(uploader)
+
     def test_settings_that_come_and_go(self):
         """What was sent meanwhile is listed once there is a catalogue."""
         count = len(self.paths())
