@@ -9,13 +9,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import unittest
 import urllib.parse
 
-from harness import postgres, store, tap
+from harness import imported, postgres, store, tap
+from harness.archive import Archive
 from harness.loop import SCALE
+from harness.trace import Trace
 from harness.web import Web
+from test_segments import ERRORS
 from test_store import PROGRAM, StoreCase
 
 QUESTIONS = (
@@ -265,6 +269,41 @@ class Fleet(SharedCase):
             self.assertEqual(len(found), count)
         self.assertIn("has a collector c3; there are c1, c2",
                       self.find("--collector", "c3", status=1))
+
+    def test_a_moment_of_two_collectors_is_one_file(self):
+        """Recorded, sent and found by each; joined by who has neither disk."""
+        self.daemons[0].stop()
+        self.traces = self.path("second")
+        os.mkdir(self.traces)
+        self.start()
+        self.make_segments()
+        Archive(self.traces).run("reindex")
+        self.run_with_keys(store.UPLOAD, "--config", self.settings_of(
+            "c2", self.traces), "--once")
+        self.lose_the_archive()
+        out = self.path("joined")
+        packets = {}
+        for collector in ("c1", "c2", "*"):
+            self.run_with_keys(
+                PROGRAM, "fetch", "--catalog", self.db.url, "--machine",
+                "host", "--recording", "always", "--collector", collector,
+                "-o", out)
+            if collector != "*":
+                trace = Trace.from_file(out)
+                packets[collector] = len(trace.of("for_testing"))
+                self.assertEqual(trace.sql(ERRORS), [])
+        self.assertEqual(packets, {"c1": 157, "c2": 157})
+        with tarfile.open(out) as tar:
+            traces = [Trace.from_bytes(tar.extractfile(one).read())
+                      for one in tar]
+        self.assertEqual([len(trace.of("for_testing")) for trace in traces],
+                         [157, 157])
+        with open(out, "rb") as file:
+            errors, names = imported.ask(
+                file.read(), ERRORS, "SELECT count(*) FROM __intrinsic_"
+                "trace_file WHERE trace_type = 'proto'")
+        self.assertEqual(errors, [])
+        self.assertEqual(names, [(2,)])
 
     def test_two_folders_of_one_name_are_told(self):
         folder = self.path("archive2")
