@@ -226,6 +226,7 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 		.settings = s,
 		.n_to = s->n_to,
 		.how = &d->how,
+		.state_dirfd = d->state_dirfd,
 		.outbox = d->outbox,
 	};
 
@@ -250,6 +251,22 @@ channel_is_empty_cb(void *arg, uint32_t channel)
 	return outbox_channel_is_empty(d->outbox, channel);
 }
 
+static uint64_t
+channel_place_cb(void *arg, uint32_t channel)
+{
+	struct relay_daemon *d = arg;
+
+	return outbox_channel_place(d->outbox, channel);
+}
+
+static bool
+has_arrived_cb(void *arg, uint32_t channel, uint64_t place)
+{
+	struct relay_daemon *d = arg;
+
+	return outbox_has_arrived(d->outbox, channel, place);
+}
+
 static uint32_t
 new_channel_cb(void *arg)
 {
@@ -268,6 +285,8 @@ make_producers(struct relay_daemon *d, char *err, size_t err_size)
 		.upward = uplink_upward(d->uplink),
 		.new_channel = new_channel_cb,
 		.channel_is_empty = channel_is_empty_cb,
+		.channel_place = channel_place_cb,
+		.has_arrived = has_arrived_cb,
 		.channel_arg = d,
 	};
 

@@ -428,6 +428,23 @@ outbox_dropped(struct outbox *o, uint32_t channel,
 	tell(o, b, &l);
 }
 
+uint64_t
+outbox_channel_place(const struct outbox *o, uint32_t channel)
+{
+	const struct ob_channel *c = ob_channel_find(o, channel);
+
+	return c != NULL ? c->next - 1 : 0;
+}
+
+bool
+outbox_has_arrived(const struct outbox *o, uint32_t channel, uint64_t place)
+{
+	const struct ob_channel *c = ob_channel_find(o, channel);
+
+	return c == NULL || TAILQ_EMPTY(&c->blocks) ||
+	    TAILQ_FIRST(&c->blocks)->first > place;
+}
+
 bool
 outbox_channel_is_empty(const struct outbox *o, uint32_t channel)
 {

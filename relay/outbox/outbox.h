@@ -163,6 +163,13 @@ void outbox_commit(struct outbox *o, uint32_t channel, size_t len);
  */
 void outbox_dropped(struct outbox *o, uint32_t channel,
     const struct link_loss *loss);
+/*
+ * The place of what was put on the channel last: of its block; and whether all
+ * up to a place has been acknowledged.
+ */
+uint64_t outbox_channel_place(const struct outbox *o, uint32_t channel);
+bool outbox_has_arrived(const struct outbox *o, uint32_t channel,
+    uint64_t place);
 /* Whether all blocks of the channel were acknowledged. */
 bool outbox_channel_is_empty(const struct outbox *o, uint32_t channel);
 

@@ -54,6 +54,19 @@ used(const uint8_t *payload, size_t len, unsigned fragments)
 }
 
 /*
+ * Notes a chunk that comes again, for a move: its first packets may arrive where
+ * the rest does not.
+ */
+static void
+note_again(struct local *l, const struct shm_chunk *c)
+{
+	unsigned whole = c->num_fragments > 0 ? c->num_fragments - 1u : 0;
+
+	if (whole > 0)
+		local_note_part(l, c, used(c->payload, c->len, whole));
+}
+
+/*
  * buffer: local_buffer.remote.  loud: a drop is told; else it is as if it had not
  * been tried.
  */
@@ -150,8 +163,13 @@ put_for(struct local *l, const struct shm_chunk *c, uint32_t buffer,
 	if (b == NULL)
 		return UPSTREAM_DROPPED;
 	room = put_chunk(l->owner, l->channel, c, b->remote, complete, true);
-	if (room == UPSTREAM_ROOM)
+	if (room == UPSTREAM_ROOM) {
 		count_chunk(l, c);
+		if (!complete)
+			note_again(l, c);
+		else if (l->parts.n > 0)
+			local_part_done(l, c);
+	}
 	return room;
 }
 
@@ -286,8 +304,9 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	case UPSTREAM_ROOM:
 		count_chunk(l, c);
 		/* A chunk that lacks patches may still be patched in place. */
-		if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
-			(void)!shm_remember_scraped(l->shm, c);
+		if (!complete || (c->flags & SHM_NEEDS_PATCHING) != 0 ||
+		    !shm_remember_scraped(l->shm, c))
+			note_again(l, c);
 		break;
 	case UPSTREAM_LATER:
 		sc->complete = false;

@@ -141,6 +141,7 @@ put_flush(struct local *l, const struct local_flush *f)
 /* Sessions whose chunks are to be scraped. */
 struct due {
 	bool any;
+	bool ours; /* a flush of producers_settle() was acknowledged */
 	uint64_t session; /* 0: of several */
 };
 
@@ -161,8 +162,14 @@ what_is_due(struct local *l)
 	struct local_instance *i;
 	struct local_flush *f;
 
+	/*
+	 * For our own flush nothing is scraped: what has not been committed is
+	 * of packets behind it.
+	 */
 	TAILQ_FOREACH(f, &l->flushes, link)
-		if (f->state == FLUSH_ACKED)
+		if (f->state == FLUSH_ACKED && f->remote == 0)
+			d.ours = true;
+		else if (f->state == FLUSH_ACKED)
 			add_due(&d, f->session);
 	TAILQ_FOREACH(i, &l->instances, link)
 		if (i->state == LOCAL_INSTANCE_STOPPED)
@@ -231,7 +238,7 @@ local_settle(struct local *l)
 	d = what_is_due(l);
 	l->settling = d.any && !local_scrape(l, d.session,
 	    l->state == LOCAL_ENDED ? LOCAL_REST_NONE : LOCAL_REST_COMES);
-	if (!d.any || l->settling)
+	if ((!d.any && !d.ours) || l->settling)
 		return;
 	say_it(l);
 	if (l->state == LOCAL_ENDED)

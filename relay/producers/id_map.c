@@ -281,6 +281,7 @@ local_forget_ids(struct local *l)
 		local_instance_free(l, i);
 	l->n_buffers = 0;
 	free_writers(l);
+	local_forget_parts(l);
 }
 
 void

@@ -11,6 +11,8 @@
 #define MOVE_MAX (LINK_MESSAGE_MAX / 2)
 /* LinkMoves of producers that have ended; with more, the link cannot be moved. */
 #define FORMERS_MAX 4096u
+/* Chunks beyond twice those that were left, at which all are looked at. */
+#define PARTS_SWEEP 64u
 
 /*
  * A LinkMove of a producer that has ended, whose last blocks may not have
@@ -21,6 +23,26 @@ struct former_local {
 	uint32_t channel;
 	size_t len;
 	uint8_t move[];
+};
+
+/*
+ * A chunk that went upward while it was written, until all of it has arrived.  A
+ * collector that got its first packets has them, the next one must not get them
+ * again.
+ */
+struct local_part {
+	struct hash_link by_chunk;
+	uint32_t writer;
+	uint32_t chunk;
+	uint32_t arrived; /* bytes of its payload that have arrived */
+	/* Scrapes under way, the oldest and the newest: bytes, place. */
+	struct {
+		uint32_t bytes; /* that hold whole packets */
+		uint64_t place; /* on the channel */
+	} put[2];
+	unsigned n_put;
+	bool complete;
+	uint64_t place; /* complete: of all of it */
 };
 
 /* LinkMoves of a producer, while they are written. */
@@ -98,6 +120,51 @@ put_writer(void *arg, uint32_t writer, uint16_t buffer)
 	pb_nest_end(&out->w, mark);
 }
 
+static bool
+has_arrived(const struct local *l, uint64_t place)
+{
+	const struct producers *ps = l->owner;
+
+	return ps->has_arrived(ps->channel_arg, l->channel, place);
+}
+
+/* Notes what has arrived of it by now. */
+static void
+look(const struct local *l, struct local_part *part)
+{
+	unsigned n;
+
+	for (n = part->n_put; n > 0; n--)
+		if (has_arrived(l, part->put[n - 1].place))
+			break;
+	if (n == 0)
+		return;
+	part->arrived = part->put[n - 1].bytes;
+	part->put[0] = part->put[1];
+	part->n_put -= n;
+}
+
+static void
+put_parts(struct move_out *out)
+{
+	struct local_part *part;
+	struct hash_cursor at;
+	size_t mark;
+
+	HASH_MAP_FOREACH(part, &out->l->parts, &at, by_chunk) {
+		look(out->l, part);
+		if (part->arrived == 0 || (part->complete &&
+		    has_arrived(out->l, part->place)))
+			continue;
+		make_room(out, PART_MAX);
+		mark = pb_nest_begin(&out->w, LinkMove_part);
+		pb_put_uint(&out->w, LinkMovePart_writer, part->writer);
+		pb_put_uint(&out->w, LinkMovePart_chunk, part->chunk);
+		pb_put_uint(&out->w, LinkMovePart_bytes, part->arrived);
+		pb_nest_end(&out->w, mark);
+	}
+}
+
 static void
 put_instances(struct move_out *out)
 {
@@ -147,11 +214,106 @@ tell_of(struct move_out *out, bool with_sources)
 	put_buffers(out);
 	local_each_writer(out->l, put_writer, out);
 	if (with_sources) {
+		put_parts(out);
 		put_instances(out);
 		put_sources(out);
 	}
 	end(out);
 	return out->failed ? -1 : 0;
+}
+
+/* ---- chunks that are still being written ---- */
+
+static void
+part_free(struct local *l, struct local_part *part)
+{
+	hash_map_remove(&l->parts, &part->by_chunk);
+	free(part);
+}
+
+static struct local_part *
+find_part(const struct local *l, uint32_t writer, uint32_t chunk)
+{
+	struct local_part *part;
+
+	HASH_MAP_FOREACH_OF(part, &l->parts, hash_numbers(writer, chunk),
+	    by_chunk)
+		if (part->writer == writer && part->chunk == chunk)
+			return part;
+	return NULL;
+}
+
+/* Forgets those that have arrived as a whole, now and then. */
+static void
+sweep(struct local *l)
+{
+	struct local_part *part;
+	struct hash_cursor at;
+
+	if (l->parts.n < l->parts_sweep)
+		return;
+	HASH_MAP_FOREACH(part, &l->parts, &at, by_chunk)
+		if (part->complete && has_arrived(l, part->place))
+			part_free(l, part);
+	l->parts_sweep = 2 * l->parts.n + PARTS_SWEEP;
+}
+
+static struct local_part *
+new_part(struct local *l, uint32_t writer, uint32_t chunk)
+{
+	struct local_part *part;
+
+	sweep(l);
+	if ((part = calloc(1, sizeof(*part))) == NULL)
+		return NULL;
+	part->writer = writer;
+	part->chunk = chunk;
+	hash_map_put(&l->parts, &part->by_chunk, hash_numbers(writer, chunk));
+	return part;
+}
+
+void
+local_note_part(struct local *l, const struct shm_chunk *c, size_t bytes)
+{
+	struct producers *ps = l->owner;
+	struct local_part *part;
+
+	if (ps->channel_place == NULL || bytes == 0)
+		return;
+	part = find_part(l, c->writer_id, c->chunk_id);
+	/* Without memory packets may be in two traces after a move. */
+	if (part == NULL &&
+	    (part = new_part(l, c->writer_id, c->chunk_id)) == NULL)
+		return;
+	look(l, part);
+	if (part->n_put == 2)
+		part->n_put--;
+	part->put[part->n_put].bytes = (uint32_t)bytes;
+	part->put[part->n_put++].place = ps->channel_place(ps->channel_arg,
+	    l->channel);
+}
+
+void
+local_part_done(struct local *l, const struct shm_chunk *c)
+{
+	struct producers *ps = l->owner;
+	struct local_part *part = find_part(l, c->writer_id, c->chunk_id);
+
+	if (part == NULL || part->complete)
+		return;
+	part->complete = true;
+	part->place = ps->channel_place(ps->channel_arg, l->channel);
+}
+
+void
+local_forget_parts(struct local *l)
+{
+	struct local_part *part;
+	struct hash_cursor at;
+
+	HASH_MAP_FOREACH(part, &l->parts, &at, by_chunk)
+		part_free(l, part);
+	hash_map_done(&l->parts);
 }
 
 /* ---- producers that have ended ---- */

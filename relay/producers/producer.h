@@ -29,6 +29,7 @@
 
 #include "relay/producers/upstream.h"
 #include "transport/base/compiler.h"
+#include "transport/base/hash_map.h"
 #include "transport/base/tailq.h"
 #include "transport/link/link_wire.h"
 #include "transport/producer_port/producer_memory.h"
@@ -173,6 +174,9 @@ struct local {
 	/* Writer id -> local_buffer.id, in pages made on demand. */
 	uint16_t **writer_pages;
 	size_t n_writers;
+	/* Chunks that went upward before they were complete: move.c's. */
+	struct hash_map parts;
+	size_t parts_sweep; /* number at which move.c looks for old ones */
 
 	size_t moves_done; /* chunks taken of the CommitData that waits */
 	TAILQ_HEAD(, local_flush) flushes;
@@ -267,6 +271,15 @@ void local_forget_ids(struct local *l);
 void local_free_ids(struct local *l);
 
 /* ---- move.c ---- */
+
+/*
+ * Notes that a chunk went upward that is still being written, with the first
+ * bytes of its payload whole; it comes again.
+ */
+void local_note_part(struct local *l, const struct shm_chunk *c, size_t bytes);
+/* Notes that the complete chunk has gone upward behind it. */
+void local_part_done(struct local *l, const struct shm_chunk *c);
+void local_forget_parts(struct local *l);
 
 /*
  * Keeps, of a producer that is being freed, what producers_tell_moves() tells of

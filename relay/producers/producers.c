@@ -49,6 +49,8 @@ producers_new(const struct producers_setup *setup, char *err, size_t err_size)
 	ps->up = setup->upward;
 	ps->new_channel = setup->new_channel;
 	ps->channel_is_empty = setup->channel_is_empty;
+	ps->channel_place = setup->channel_place;
+	ps->has_arrived = setup->has_arrived;
 	STAILQ_INIT(&ps->formers);
 	ps->channel_arg = setup->channel_arg;
 	ps->flush_patience_ms = LOCAL_FLUSH_PATIENCE_MS;

@@ -46,6 +46,12 @@ struct producers_setup {
 	 * link is never moved.
 	 */
 	bool (*channel_is_empty)(void *arg, uint32_t channel);
+	/*
+	 * The place on the channel of what was put there last, and whether all
+	 * up to a place has arrived upward.  Set where channel_is_empty is.
+	 */
+	uint64_t (*channel_place)(void *arg, uint32_t channel);
+	bool (*has_arrived)(void *arg, uint32_t channel, uint64_t place);
 	void *channel_arg;
 };
 

@@ -57,6 +57,8 @@ struct producers {
 	size_t n_formers;
 	bool formers_missing;     /* there was no room or memory for one */
 	bool (*channel_is_empty)(void *arg, uint32_t channel);
+	uint64_t (*channel_place)(void *arg, uint32_t channel);
+	bool (*has_arrived)(void *arg, uint32_t channel, uint64_t place);
 	uint64_t flush_patience_ms; /* LOCAL_FLUSH_PATIENCE_MS but in tests */
 	struct log_limit refusals;
 

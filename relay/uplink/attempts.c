@@ -8,6 +8,7 @@
 
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
+#include "relay/uplink/last_collector.h"
 #include "relay/uplink/network.h"
 #include "relay/uplink/uplink_internal.h"
 #include "transport/base/human_numbers.h"
@@ -20,6 +21,16 @@
  */
 #define CHANGES_HURRY_MS     3000u
 #define CHANGES_HURRY_GAP_MS 30000u
+
+static uint32_t
+chance(void)
+{
+	uint32_t v = 0;
+
+	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != sizeof(v))
+		v = (uint32_t)loop_now_ms() * 2654435761u;
+	return v;
+}
 
 /* ---- which ---- */
 
@@ -39,6 +50,21 @@ uplink_choice_start(struct uplink *u, char *err, size_t err_size)
 		names[i] = u->setup.to[i].text;
 	return choice_init(&u->choice, s->machine_name, names, u->setup.n_to,
 	    &times, err, err_size);
+}
+
+void
+uplink_choice_recall(struct uplink *u)
+{
+	char last[LAST_COLLECTOR_MAX];
+	size_t i;
+
+	if (u->setup.n_to < 2 || u->setup.state_dirfd < 0 ||
+	    !last_collector_read(u->setup.state_dirfd, last))
+		return;
+	for (i = 0; i < u->setup.n_to; i++)
+		if (strcmp(u->setup.to[i].text, last) == 0)
+			choice_begin_at(&u->choice, i, loop_now_ms(),
+			    chance());
 }
 
 const struct addr *
@@ -65,22 +91,14 @@ uplink_reached(struct uplink *u)
 	if (u->setup.n_to == 1 || u->placed_at == u->choice.at + 1)
 		return;
 	u->placed_at = u->choice.at + 1;
+	if (u->setup.state_dirfd >= 0)
+		last_collector_write(u->setup.state_dirfd, uplink_to(u)->text);
 	log_info("%s is choice %zu of %zu of this machine%s%s", uplink_to(u)->text,
 	    u->choice.at + 1, u->choice.n, u->choice.why == CHOICE_HOME ? "" :
 	    ": ", choice_why_text(u->choice.why));
 }
 
 /* ---- when ---- */
-
-static uint32_t
-chance(void)
-{
-	uint32_t v = 0;
-
-	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != sizeof(v))
-		v = (uint32_t)loop_now_ms() * 2654435761u;
-	return v;
-}
 
 static void
 wait_for(struct uplink *u, uint64_t ms)

@@ -80,6 +80,22 @@ count_gone(struct choice *c, uint64_t now_ms, uint32_t random)
 }
 
 void
+choice_begin_at(struct choice *c, size_t place, uint64_t now_ms,
+    uint32_t random)
+{
+	size_t rank;
+
+	for (rank = 0; rank < c->n; rank++)
+		if (c->order[rank] == place)
+			break;
+	if (rank == c->n)
+		return;
+	c->own = c->at = rank;
+	c->was_cut = true;
+	count_gone(c, now_ms, random);
+}
+
+void
 choice_linked(struct choice *c, uint64_t now_ms)
 {
 	if (c->linked)

@@ -75,6 +75,13 @@ int choice_init(struct choice *c, const char *machine,
     const char *const *collectors, size_t n, const struct choice_times *times,
     char *err, size_t err_size) MUST_CHECK;
 
+/*
+ * At the start: a relay before this one was linked to the collector at this
+ * place of the list, which is stayed with as after a cut.  random: any number of
+ * 32 bits.
+ */
+void choice_begin_at(struct choice *c, size_t place, uint64_t now_ms,
+    uint32_t random);
 /* The place in the list of the collector to try, or that is linked to. */
 size_t choice_place(const struct choice *c);
 /* Home's place in the list. */

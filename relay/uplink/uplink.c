@@ -362,6 +362,8 @@ uplink_start(struct uplink *u, struct producers *ps)
 	    u->setup.settings->protocol != RELAY_CLASSIC_ONLY)
 		u->way = WAY_LINK;
 	u->opened_before = u->way == WAY_LINK;
+	if (u->opened_before)
+		uplink_choice_recall(u);
 	uplink_recover_start(u, &st);
 	/*
 	 * The link is the same: producers that come now are announced when it

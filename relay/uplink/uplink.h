@@ -43,6 +43,7 @@ struct uplink_setup {
 	 */
 	const struct addr *to;
 	size_t n_to;
+	int state_dirfd; /* borrowed; -1: no relay comes after this one */
 	const struct dial_options *how; /* copied; its pointers are borrowed */
 	struct outbox *outbox; /* borrowed */
 };

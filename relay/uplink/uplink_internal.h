@@ -111,6 +111,11 @@ bool uplink_all_has_arrived(const struct uplink *u);
 /* -1 with a sentence in err. */
 int uplink_choice_start(struct uplink *u, char *err, size_t err_size)
     MUST_CHECK;
+/*
+ * Where a link is to be resumed: begins with the collector that the relay before
+ * this one was linked to.
+ */
+void uplink_choice_recall(struct uplink *u);
 /* Where there is `to`: the collector that is tried, or connected to. */
 const struct addr *uplink_to(const struct uplink *u);
 const char *uplink_peer_text(const struct uplink *u);

@@ -171,6 +171,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	uint64_t discarded, lost;
 	bool stored;
 
+	if (UNLIKELY(p->former != NULL))
+		chunk.had = former_ids_part(p, c->writer_id, c->chunk_id);
 	if (UNLIKELY(p->losses != NULL))
 		chunk.loss = losses_take_bits(p, c->writer_id, b->id);
 	if ((c->flags & SHM_NEEDS_PATCHING) != 0)

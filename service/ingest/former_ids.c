@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "service/model/model.h"
+#include "transport/base/hash_map.h"
 #include "transport/link/link_wire.h"
 
 struct former_buffer {
@@ -18,8 +19,17 @@ struct former_instance {
 	bool started;
 };
 
+/* A chunk of a writer that was scraped for another collector. */
+struct former_part {
+	struct hash_link by_chunk;
+	uint32_t writer;
+	uint32_t chunk;
+	uint32_t bytes;
+};
+
 struct former_ids {
 	uint32_t tag;
+	struct hash_map parts; /* owned */
 	struct former_buffer *buffers;
 	size_t n_buffers;
 	/* Taken ones are removed; freed with the last. */
@@ -79,6 +89,44 @@ former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
 	f->instances[f->n_instances++] = (struct former_instance){ .id = id,
 		.buffer = buffer, .source = source, .started = started };
 	return 0;
+}
+
+static struct former_part *
+find_part(const struct former_ids *f, uint32_t writer, uint32_t chunk)
+{
+	struct former_part *part;
+
+	HASH_MAP_FOREACH_OF(part, &f->parts, hash_numbers(writer, chunk),
+	    by_chunk)
+		if (part->writer == writer && part->chunk == chunk)
+			return part;
+	return NULL;
+}
+
+int
+former_ids_add_part(struct producer *p, uint32_t writer, uint32_t chunk,
+    uint32_t bytes)
+{
+	struct former_part *part = find_part(p->former, writer, chunk);
+
+	if (part == NULL) {
+		if ((part = calloc(1, sizeof(*part))) == NULL)
+			return -1;
+		part->writer = writer;
+		part->chunk = chunk;
+		hash_map_put(&p->former->parts, &part->by_chunk,
+		    hash_numbers(writer, chunk));
+	}
+	part->bytes = bytes;
+	return 0;
+}
+
+uint32_t
+former_ids_part(const struct producer *p, uint32_t writer, uint32_t chunk)
+{
+	const struct former_part *part = find_part(p->former, writer, chunk);
+
+	return part != NULL ? part->bytes : 0;
 }
 
 uint32_t
@@ -144,8 +192,16 @@ former_ids_take_left(struct producer *p)
 void
 former_ids_free(struct producer *p)
 {
+	struct hash_cursor at;
+	struct former_part *part;
+
 	if (p->former == NULL)
 		return;
+	HASH_MAP_FOREACH(part, &p->former->parts, &at, by_chunk) {
+		hash_map_remove(&p->former->parts, &part->by_chunk);
+		free(part);
+	}
+	hash_map_done(&p->former->parts);
 	free(p->former->buffers);
 	free(p->former->instances);
 	free(p->former);

@@ -37,6 +37,13 @@ int former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
 int former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
     uint32_t source, bool started) MUST_CHECK;
 
+/* Notes how much of a chunk another collector has.  -1: no memory. */
+int former_ids_add_part(struct producer *p, uint32_t writer, uint32_t chunk,
+    uint32_t bytes) MUST_CHECK;
+/* How much of the chunk it has, for tb_chunk.had. */
+uint32_t former_ids_part(const struct producer *p, uint32_t writer,
+    uint32_t chunk);
+
 /*
  * The id of ours for a buffer in a message of the producer: 0 (of its writer)
  * stays 0; or NOWHERE, LATE.

@@ -143,6 +143,10 @@ take_ids(struct producer *p, const Tributary__LinkMove *m)
 	for (n = 0; n < m->n_register_writer; n++)
 		writers_register(p, m->register_writer[n]->writer,
 		    m->register_writer[n]->buffer);
+	for (n = 0; n < m->n_part; n++)
+		if (former_ids_add_part(p, m->part[n]->writer,
+		    m->part[n]->chunk, m->part[n]->bytes) != 0)
+			return no_memory;
 	for (n = 0; n < m->n_instance; n++) {
 		i = m->instance[n];
 		if (former_ids_add_instance(p, i->id, i->buffer, i->source,

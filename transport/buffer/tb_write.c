@@ -55,6 +55,19 @@ fetch(const struct trace_buffer *tb, const uint8_t *payload, uint32_t len)
 		__builtin_prefetch(payload + i);
 }
 
+/* Where the fragments end that were read elsewhere; 0: no fragment ends there. */
+static uint32_t
+skip_had(const struct tb_chunk *chunk, uint32_t used)
+{
+	struct tb_fragment f;
+	uint32_t at = 0;
+
+	while (at < chunk->had && at < used && tb_fragment_at(chunk->payload,
+	    at, used, &f) == TB_TOKEN_FRAGMENT)
+		at = f.end;
+	return at == chunk->had ? at : 0;
+}
+
 /*
  * Counts the well-formed fragments at the beginning.  Where one is malformed or
  * dropped, "continues" and "needs a patch" were about it, and are cleared.
@@ -99,7 +112,7 @@ scan(struct trace_buffer *tb, const struct tb_chunk *chunk, struct commit *c)
 	c->chunk = chunk;
 	c->used = at;
 	c->capacity = chunk->complete ? at : len;
-	c->read = 0;
+	c->read = UNLIKELY(chunk->had != 0) ? skip_had(chunk, at) : 0;
 	c->flags = flags;
 	c->relocated = false;
 }

@@ -82,6 +82,11 @@ struct tb_chunk {
 	 * or above it (losses.h, LINK_LOSS_BIT()).
 	 */
 	uint32_t loss;
+	/*
+	 * Bytes of its first fragments that were read elsewhere, and are not to
+	 * be read here; 0: none.
+	 */
+	uint32_t had;
 };
 
 struct tb_patch {

@@ -857,6 +857,7 @@ static void
 a_connection_from_outside_is_taken_and_replaced(void **state)
 {
 	struct uplink_setup setup = {
+		.state_dirfd = -1,
 		.loop = world->loop,
 		.settings = &world->settings,
 		.outbox = world->outbox,

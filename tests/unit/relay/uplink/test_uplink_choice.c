@@ -39,7 +39,8 @@ setup(void **state)
 	    sizeof(err)), 0);
 	home = &to[order[0]];
 	other = &to[order[1]];
-	with = (struct uplink_setup){ .loop = world->loop,
+	with = (struct uplink_setup){ .state_dirfd = -1,
+		.loop = world->loop,
 		.settings = &world->settings, .to = to, .n_to = 2,
 		.outbox = world->outbox };
 	uplink_free(world->u);

@@ -46,6 +46,7 @@ make_relay(void)
 		.ops = &ops,
 	};
 	struct uplink_setup setup = {
+		.state_dirfd = -1,
 		.loop = world->loop,
 		.settings = &world->settings,
 		.to = &world->to,
