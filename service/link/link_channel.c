@@ -5,6 +5,7 @@
 #include "protos/fields.h"
 #include "protos/link.pb-c.h"
 #include "service/config/config.h"
+#include "service/ingest/former_ids.h"
 #include "service/ingest/losses.h"
 #include "service/link/link_internal.h"
 #include "service/link/producer_command.h"
@@ -325,6 +326,9 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 	if (l->ops == NULL)
 		producer_set_state(c->producer, PRODUCER_CUT);
 	c->producer->heard = &l->heard_flush;
+	/* Without memory its data is refused, and counted. */
+	if (l->buffer_tag != 0)
+		(void)!former_ids_begin(c->producer, l->buffer_tag);
 	l->n_served++;
 }
 
