@@ -376,14 +376,30 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 	return 0;
 }
 
-/* All zero, which is no session's, where OpenSSL has no memory. */
+/*
+ * All zero, which is no session's, where there is no memory.  Each collector may
+ * have an output_path of its own: it says where, and not what.
+ */
 static void
 take_digest(struct config *c)
 {
 	unsigned char all[EVP_MAX_MD_SIZE];
+	struct pb_reader r;
+	struct pb_field f;
+	uint8_t *same;
+	size_t n = 0;
 
-	if (EVP_Digest(c->bytes, c->len, all, NULL, EVP_sha256(), NULL) == 1)
+	if ((same = malloc(c->len + 1)) == NULL)
+		return;
+	PB_FOREACH(&f, &r, c->bytes, c->len) {
+		if (f.number == TraceConfig_output_path)
+			continue;
+		memcpy(same + n, f.start, (size_t)(r.p - f.start));
+		n += (size_t)(r.p - f.start);
+	}
+	if (EVP_Digest(same, n, all, NULL, EVP_sha256(), NULL) == 1)
 		memcpy(c->digest, all, sizeof(c->digest));
+	free(same);
 }
 
 struct config *

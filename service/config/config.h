@@ -49,8 +49,8 @@ struct config {
 	size_t n_data_sources;
 	uint64_t added; /* counts towards CONFIG_MAX_ADDED */
 	/*
-	 * The first bytes of bytes' SHA-256: the same for two collectors that
-	 * were given the same config.
+	 * The first bytes of the SHA-256 of bytes without output_path: the same
+	 * for two collectors that were given the same config.
 	 */
 	uint8_t digest[CONFIG_DIGEST_BYTES];
 };

@@ -595,6 +595,30 @@ patterns_are_bounded_over_all_data_sources(void **state)
 	free(text);
 }
 
+static bool
+same_digest(const char *one, const char *other)
+{
+	struct config *a = good(one), *b = good(other);
+	bool same = memcmp(a->digest, b->digest, sizeof(a->digest)) == 0;
+
+	config_free(a);
+	config_free(b);
+	return same;
+}
+
+static void
+a_digest_is_of_all_but_the_place_of_its_files(void **state)
+{
+	const char a[] = RING "write_into_file: true output_path: \"a\" "
+	    "file_write_period_ms: 500";
+
+	assert_true(same_digest(a, a));
+	assert_true(same_digest(a, RING "write_into_file: true "
+	    "output_path: \"/srv/b\" file_write_period_ms: 500"));
+	assert_false(same_digest(a, RING "write_into_file: true "
+	    "output_path: \"a\" file_write_period_ms: 501"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -622,6 +646,7 @@ main(void)
 		T(a_config_in_several_pieces_is_one),
 		T(time_outs_and_memory_sizes_have_defaults),
 		T(a_copy_has_the_bytes_and_no_sources),
+		T(a_digest_is_of_all_but_the_place_of_its_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
