@@ -5,8 +5,6 @@ and a real HAProxy leads each to the same collector again."""
 import collections
 import json
 import os
-import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -16,28 +14,19 @@ import threading
 from harness import tap
 from harness.case import Case
 from harness.certs import Authority
-from harness.daemon import Program, environment
+from harness.daemon import environment
+from harness.haproxy import (DOMAIN, HAPROXY, TOKEN, Haproxy, fleet,
+                             health)
 from harness.loop import SCALE
 from harness.ports import free_port
 
 TRIBUTARY = os.environ["TRIBUTARY"]
 PROBES = os.environ["TRIBUTARY_PROBES"]
-HAPROXY = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
 EXAMPLE = os.path.join(os.environ["SOURCE_ROOT"], "deploy", "haproxy.cfg")
 # What deploy/haproxy.cfg was made with.
 EXAMPLE_CA = "/etc/haproxy/collectors-ca.pem"
 EXAMPLE_WORDS = ["192.0.2.11:7443", "192.0.2.12:7443", "192.0.2.13:7443",
                  "--health-ca", EXAMPLE_CA]
-TOKEN = "0123456789abcdef0123456789abcdef"
-DOMAIN = "collectors.example"
-
-
-def fleet(*words, status=0):
-    """What `tributary fleet haproxy` prints."""
-    done = subprocess.run([TRIBUTARY, "fleet", "haproxy", *words], check=False,
-                          capture_output=True, text=True, env=environment())
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 class TlsEnd:
@@ -173,70 +162,6 @@ class Example(Case):
         self.assertNotIn("WARN", (done.stdout + done.stderr).upper())
 
 
-class Web(Program):
-    """tributary-web at a given address."""
-
-    name = "tributary-web"
-    variable = "TRIBUTARY_WEB"
-    notify_variable = "TRIBUTARY_WEB_NOTIFY_FD"
-
-
-class Haproxy:
-    """A real one, with the settings that our command prints for `words`."""
-
-    def __init__(self, case, *words):
-        self.case = case
-        self.port = free_port()
-        n = len(os.listdir(case.folder))
-        path = case.path(f"haproxy.{n}.cfg")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(fleet(*words, "--listen", f"127.0.0.1:{self.port}",
-                             "--grace", "600ms"))
-        self._log = case.path(f"haproxy.{n}.log")
-        with open(self._log, "wb") as log:
-            self.process = subprocess.Popen(
-                [HAPROXY, "-db", "-f", path], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log,
-                env=environment(TRIBUTARY_WEB_TOKEN=TOKEN))
-        case.addCleanup(self.stop)
-        case.until(self.accepts, self.log)
-
-    def log(self):
-        with open(self._log, errors="replace") as file:
-            return file.read()
-
-    def accepts(self):
-        assert self.process.poll() is None, self.log()
-        try:
-            socket.create_connection(("127.0.0.1", self.port)).close()
-        except ConnectionRefusedError:
-            return False
-        return True
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(60 * SCALE)
-
-    def says(self, collector, state):
-        """Waits until it tells of so many changes to that state as happened."""
-        line = f"Server collectors/{collector} is {state}"
-        self.case.until(lambda: line in self.log(), line)
-
-    def leads(self, context, machine):
-        """The collector that a device of this name reaches."""
-        name = machine and f"{machine}.{DOMAIN}"
-        with socket.create_connection(("127.0.0.1", self.port),
-                                      timeout=60 * SCALE) as sock:
-            port = sock.getsockname()[1]
-            with context.wrap_socket(sock, server_hostname=name):
-                pass
-        # It writes a line for a connection when that has ended.
-        line = re.compile(rf"127\.0\.0\.1:{port} \[\S+\] devices "
-                          r"collectors/(\S+) ")
-        return self.case.until(lambda: line.search(self.log()),
-                               f"{machine} is logged")[1]
-
-
 class BehindHaproxy(Case):
     """Three collectors on addresses of their own, each with a tributary-web."""
 
@@ -245,9 +170,6 @@ class BehindHaproxy(Case):
         if HAPROXY is None:
             self.skipTest("no haproxy (deploy/install-deps test)")
         self.ca = Authority(self.path("ca"), "--name", f"*.{DOMAIN}")
-        with open(self.path("token"), "w", encoding="ascii",
-                  opener=lambda p, f: os.open(p, f, 0o600)) as file:
-            file.write(TOKEN)
         self.port, self.web_port = free_port(), free_port()
         self.fleet = {}  # {HOST:PORT: daemon}
         for n in (1, 2, 3):
@@ -271,29 +193,29 @@ class BehindHaproxy(Case):
             flags=["--tls-dir", self.ca.folder, "--enable-relay-endpoint"])
         if again:
             return
-        web = Web(self.folder, flags=[
-            "--connect", self.path(f"c{n}"), "--listen",
-            f"{host}:{self.web_port}", "--https-cert", self.ca.path("cert.pem"),
-            "--https-key", self.ca.path("key.pem"), "--token-file",
-            self.path("token")])
-        self.daemons.append(web)
-        web.start()
+        self.daemons.append(health(self.folder, self.ca, self.path(f"c{n}"),
+                                   f"{host}:{self.web_port}"))
+
+    def haproxy(self, *words):
+        made = Haproxy(self.folder, self.until, *words, *self.words).start()
+        self.addCleanup(made.stop)
+        return made
 
     def places(self, haproxy):
         return {m: haproxy.leads(self.context, m) for m in self.machines}
 
     def test_each_machine_has_its_collector(self):
-        haproxy = Haproxy(self, *self.fleet, *self.words)
+        haproxy = self.haproxy(*self.fleet)
         before = self.places(haproxy)
         # By chance one of 1700 sets of names would miss one of the three.
         self.assertEqual(set(before.values()), set(self.fleet))
         self.assertEqual(self.places(haproxy), before)
         # The same by another HAProxy, told in another order.
-        other = Haproxy(self, *reversed(self.fleet), *self.words)
+        other = self.haproxy(*reversed(self.fleet))
         self.assertEqual(self.places(other), before)
 
     def test_only_machines_of_a_collector_that_ends_move(self):
-        haproxy = Haproxy(self, *self.fleet, *self.words)
+        haproxy = self.haproxy(*self.fleet)
         before = self.places(haproxy)
         second = list(self.fleet)[1]
         self.fleet[second].kill()
@@ -312,9 +234,9 @@ class BehindHaproxy(Case):
         self.assertEqual(self.places(haproxy), before)
 
     def test_only_machines_of_a_collector_that_is_left_out_move(self):
-        before = self.places(Haproxy(self, *self.fleet, *self.words))
+        before = self.places(self.haproxy(*self.fleet))
         first, *others = self.fleet
-        after = self.places(Haproxy(self, *others, *self.words))
+        after = self.places(self.haproxy(*others))
         for machine, collector in before.items():
             if collector != first:
                 self.assertEqual(after[machine], collector, machine)
@@ -322,7 +244,7 @@ class BehindHaproxy(Case):
                 self.assertIn(after[machine], others)
 
     def test_a_device_without_a_name_of_its_own_is_refused(self):
-        haproxy = Haproxy(self, *self.fleet, *self.words)
+        haproxy = self.haproxy(*self.fleet)
         self.context.check_hostname = False
         with self.assertRaises(OSError):
             haproxy.leads(self.context, None)
@@ -336,7 +258,7 @@ class BehindHaproxy(Case):
                 if m["state"] == "connected"]
 
     def test_a_relay_goes_to_the_next_and_stays_there(self):
-        haproxy = Haproxy(self, *self.fleet, *self.words)
+        haproxy = self.haproxy(*self.fleet)
         names = list(self.fleet)
         at = names.index(haproxy.leads(self.context, "kiosk-7")) + 1
         relay = self.relay(
@@ -371,7 +293,7 @@ class BehindHaproxy(Case):
         return said
 
     def test_a_drained_collector_is_left_and_can_end(self):
-        haproxy = Haproxy(self, *self.fleet, *self.words)
+        haproxy = self.haproxy(*self.fleet)
         relay = self.relay(f"tls://127.0.0.1:{haproxy.port}", machine="kiosk-1",
                            flags=["--tls-dir", self.relay_dir, "--tls-name",
                                   DOMAIN, "--sni-machine"])

@@ -13,7 +13,7 @@
 #include "transport/base/compiler.h"
 #include "transport/connect/dial.h"
 
-#define LOAD_PLACES_MAX 16u
+#define LOAD_PLACES_MAX 512u
 #define LOAD_CROWDS_MAX 16u
 #define LOAD_RATE_MAX UINT64_MAX /* as fast as the collector takes it */
 

@@ -12,7 +12,7 @@ WRITING, STOPPED, LOST = 0, 1, 4  # enum load_end
 
 class Entry:
     def __init__(self, fields):
-        (self.session, _, self.written, self.sure, _, self.end, _,
+        (self.session, self.producer, self.written, self.sure, _, self.end, _,
          _) = fields
 
 
