@@ -23,7 +23,7 @@ local_set_state(struct local *l, enum local_state state)
 static void
 flush_free(struct local *l, struct local_flush *f)
 {
-	bool settles = f->remote == 0;
+	bool settles = f->remote == 0 && f->id > l->owner->settle_after;
 
 	TAILQ_REMOVE(&l->flushes, f, link);
 	l->n_flushes--;

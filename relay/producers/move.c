@@ -9,8 +9,6 @@
 
 /* Bytes of a LinkMove, from which on another is begun. */
 #define MOVE_MAX (LINK_MESSAGE_MAX / 2)
-/* LinkMoves of producers that have ended; with more, the link cannot be moved. */
-#define FORMERS_MAX 4096u
 /* Chunks beyond twice those that were left, at which all are looked at. */
 #define PARTS_SWEEP 64u
 
@@ -327,7 +325,7 @@ formers_forget(struct producers *ps)
 		STAILQ_REMOVE_HEAD(&ps->formers, next);
 		free(f);
 	}
-	ps->n_formers = 0;
+	ps->formers_cost = 0;
 	ps->formers_missing = false;
 }
 
@@ -342,10 +340,10 @@ forget_arrived(struct producers *ps)
 		if (!ps->channel_is_empty(ps->channel_arg, f->channel))
 			continue;
 		STAILQ_REMOVE(&ps->formers, f, former_local, next);
-		ps->n_formers--;
+		ps->formers_cost -= f->len + LINK_MOVE_COST;
 		free(f);
 	}
-	if (ps->n_formers == 0)
+	if (STAILQ_EMPTY(&ps->formers))
 		ps->formers_missing = false;
 }
 
@@ -355,7 +353,8 @@ keep_one(void *arg, uint32_t channel, const uint8_t *move, size_t len)
 	struct producers *ps = arg;
 	struct former_local *f;
 
-	if (ps->n_formers >= FORMERS_MAX ||
+	/* With more, the link cannot be moved. */
+	if (ps->formers_cost + len + LINK_MOVE_COST > LINK_MOVES_MAX ||
 	    (f = malloc(sizeof(*f) + len)) == NULL) {
 		ps->formers_missing = true;
 		return;
@@ -364,7 +363,7 @@ keep_one(void *arg, uint32_t channel, const uint8_t *move, size_t len)
 	f->len = len;
 	memcpy(f->move, move, len);
 	STAILQ_INSERT_TAIL(&ps->formers, f, next);
-	ps->n_formers++;
+	ps->formers_cost += len + LINK_MOVE_COST;
 }
 
 void

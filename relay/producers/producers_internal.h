@@ -52,9 +52,10 @@ struct producers {
 	uint64_t last_instance;   /* last ids given */
 	uint64_t last_flush;
 	struct producers_settle settle; /* settled NULL: none is asked for */
+	uint64_t settle_after;    /* flushes up to this id are of one before */
 	uint32_t buffer_tag;      /* LinkOpen.buffer_tag of the link */
 	STAILQ_HEAD(, former_local) formers; /* the oldest first; move.c's */
-	size_t n_formers;
+	size_t formers_cost;      /* as LINK_MOVES_MAX counts it */
 	bool formers_missing;     /* there was no room or memory for one */
 	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	uint64_t (*channel_place)(void *arg, uint32_t channel);

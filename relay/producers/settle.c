@@ -57,6 +57,7 @@ producers_settle(struct producers *ps, const struct producers_settle *settle)
 	uint64_t id;
 
 	ps->settle = *settle;
+	ps->settle_after = ps->last_flush;
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (!runs(l))
 			continue;

@@ -182,9 +182,10 @@ tell_move(void *arg, uint32_t channel, const uint8_t *move, size_t len)
 	pb_put_raw(&w, move, len);
 	pb_put_uint(&w, LinkMove_consumed,
 	    outbox_acked_bytes_of(l->setup.outbox, channel));
-	if (w.failed)
+	l->move_cost += w.len + LINK_MOVE_COST;
+	if (w.failed || l->move_cost > LINK_MOVES_MAX)
 		l->move_failed = true;
-	else
+	if (!l->move_failed)
 		rpc_invoke(l->client, "Move", w.data, w.len, NULL, NULL);
 	pb_writer_done(&w);
 }
@@ -243,7 +244,11 @@ opened_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		uplink_conn_fail(l, "the collector %s", wrong);
 		return;
 	}
-	if (m->why == TRIBUTARY__LINK_OPENED__WHY__MOVES)
+	if (m->why == TRIBUTARY__LINK_OPENED__WHY__MOVED &&
+	    (!l->moving.moves || m->buffer_tag != l->moving.buffer_tag))
+		uplink_conn_fail(l, "the collector goes on with a link of which "
+		    "it was not told");
+	else if (m->why == TRIBUTARY__LINK_OPENED__WHY__MOVES)
 		move(l, m);
 	else
 		link_opened(l, m);

@@ -36,6 +36,7 @@ struct uplink_conn {
 	struct loop_timer *timer;
 	struct outbox_state opened_with; /* the state that Open named */
 	struct uplink_moving moving;     /* as Open says it */
+	size_t move_cost; /* of LinkMoves: LINK_MOVES_MAX at most */
 	bool move_failed; /* not all could be told to the collector */
 
 	/* Down. */

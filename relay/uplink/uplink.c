@@ -78,6 +78,7 @@ uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
 	u->stopped_arg = arg;
 	loop_timer_clear(u->retry);
 	u->stopping = true;
+	uplink_leave_end(u);
 	if (u->conn == NULL || uplink_all_has_arrived(u)) {
 		finish(u);
 		return;

@@ -225,8 +225,9 @@ lose_former(struct producer *p, const struct commit_move *m,
 		.bytes = c->len,
 	};
 
-	if (buffer != FORMER_IDS_NOWHERE &&
-	    (buffer != 0 || writers_buffer_of(p, c->writer_id) != 0))
+	if (buffer != FORMER_IDS_NOWHERE && (buffer != 0 ||
+	    !former_ids_has_nowhere(p) ||
+	    writers_buffer_of(p, c->writer_id) != 0))
 		return false;
 	losses_count(p->service, p->machine, &loss);
 	return true;

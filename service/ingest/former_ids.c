@@ -32,6 +32,7 @@ struct former_ids {
 	struct hash_map parts; /* owned */
 	struct former_buffer *buffers;
 	size_t n_buffers;
+	bool has_nowhere; /* one of the buffers is NOWHERE */
 	/* Taken ones are removed; freed with the last. */
 	struct former_instance *instances;
 	size_t n_instances;
@@ -40,8 +41,7 @@ struct former_ids {
 int
 former_ids_begin(struct producer *p, uint32_t tag)
 {
-	if (p->former == NULL &&
-	    (p->former = calloc(1, sizeof(*p->former))) == NULL)
+	if ((p->former = calloc(1, sizeof(*p->former))) == NULL)
 		return -1;
 	p->former->tag = tag;
 	return 0;
@@ -67,11 +67,14 @@ former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
 
 	if (find(f, id) != NULL)
 		return 0;
+	if (f->n_buffers == FORMER_IDS_BUFFERS_MAX)
+		return -1;
 	grown = realloc(f->buffers, (f->n_buffers + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return -1;
 	f->buffers = grown;
 	f->buffers[f->n_buffers++] = (struct former_buffer){ id, own };
+	f->has_nowhere |= own == FORMER_IDS_NOWHERE;
 	return 0;
 }
 
@@ -82,6 +85,8 @@ former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
 	struct former_ids *f = p->former;
 	struct former_instance *grown;
 
+	if (f->n_instances == FORMER_IDS_INSTANCES_MAX)
+		return -1;
 	grown = realloc(f->instances, (f->n_instances + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return -1;
@@ -140,6 +145,12 @@ former_ids_buffer(const struct producer *p, uint32_t id)
 		return id & UINT16_MAX;
 	b = find(p->former, id);
 	return b != NULL ? b->own : FORMER_IDS_NOWHERE;
+}
+
+bool
+former_ids_has_nowhere(const struct producer *p)
+{
+	return p->former->has_nowhere;
 }
 
 void

@@ -22,17 +22,22 @@ struct producer;
 /* The session that had the buffer has ended: its data is late. */
 #define FORMER_IDS_LATE (UINT32_MAX - 1)
 
-/* Begins, or goes on under another tag.  -1: no memory. */
+/* What a relay keeps of a producer, at most; more is none. */
+#define FORMER_IDS_BUFFERS_MAX   256u
+#define FORMER_IDS_INSTANCES_MAX 4096u
+
+/* Begins, once; tag is the link's, from 1 on.  -1: no memory. */
 int former_ids_begin(struct producer *p, uint32_t tag) MUST_CHECK;
 /*
  * Adds a buffer: own is the id of ours that takes its place, or
- * FORMER_IDS_NOWHERE.  One that is there already stays.  -1: no memory.
+ * FORMER_IDS_NOWHERE.  One that is there already stays.  -1: no memory, or
+ * too many.
  */
 int former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
     MUST_CHECK;
 /*
  * Adds a data source that runs; source: its place in the session's config, of a
- * session that has this buffer.  -1: no memory.
+ * session that has this buffer.  -1: no memory, or too many.
  */
 int former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
     uint32_t source, bool started) MUST_CHECK;
@@ -49,6 +54,8 @@ uint32_t former_ids_part(const struct producer *p, uint32_t writer,
  * stays 0; or NOWHERE, LATE.
  */
 uint32_t former_ids_buffer(const struct producer *p, uint32_t id);
+/* Whether a buffer that was added is NOWHERE: its writers name none. */
+bool former_ids_has_nowhere(const struct producer *p);
 /* Has data for this buffer of ours counted as late, as the buffer goes away. */
 void former_ids_forget_buffer(struct producer *p, uint16_t own);
 /*

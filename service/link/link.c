@@ -138,6 +138,19 @@ link_attach(struct link *l, const struct link_port_ops *ops, void *port)
 	log_attached(l);
 }
 
+/*
+ * Ends a cut link that LINK_UP_LEAVE came on, which may have had to wait in a
+ * queue.  False: it goes on.
+ */
+static bool
+end_if_left(struct link *l)
+{
+	if (!l->left || l->ops != NULL || l->ended)
+		return false;
+	link_end(l, LINK_MOVED, "its relay has left for another collector");
+	return true;
+}
+
 static void
 grace_cb(void *arg)
 {
@@ -158,11 +171,8 @@ link_detach(struct link *l)
 		log_link(l, LOG_LEVEL_WARN, "cut off, waiting for it", NULL);
 	else
 		log_link(l, LOG_LEVEL_INFO, "disconnected", NULL);
-	if (l->left) {
-		link_end(l, LINK_MOVED, "its relay has left for another "
-		    "collector");
+	if (end_if_left(l))
 		return;
-	}
 	if (link_table_has_newer(l)) {
 		link_end(l, LINK_GRACE_OVER, "its relay has a newer link");
 		return;
@@ -283,6 +293,7 @@ run_cb(void *arg)
 		why = l->doomed;
 	if (why != NULL && !l->ended)
 		link_give_up(l, why);
+	(void)end_if_left(l);
 	if (l->ops == NULL)
 		link_channels_forget_closed(l);
 	if (l->ended && l->channels.n == 0) {

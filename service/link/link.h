@@ -99,9 +99,9 @@ struct link_request {
 
 /*
  * LinkMove messages of a relay, until its second Open.  Copies of them: at most
- * 4 MiB for each connection.
+ * LINK_MOVES_MAX for each connection, charged to service.connection_memory.
  */
-struct link_moves *link_moves_new(void) MUST_CHECK;
+struct link_moves *link_moves_new(struct links *t) MUST_CHECK;
 /* -1: no memory, or too much. */
 int link_moves_add(struct link_moves *m, const uint8_t *move, size_t len)
     MUST_CHECK;

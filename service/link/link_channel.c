@@ -323,6 +323,10 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		refuse(c, why);
 		return;
 	}
+	/* Its messages name our buffers with the link's tag. */
+	if (l->buffer_tag != 0 &&
+	    former_ids_begin(c->producer, l->buffer_tag) != 0)
+		link_doom(l, "out of memory");
 	if (l->ops == NULL)
 		producer_set_state(c->producer, PRODUCER_CUT);
 	c->producer->heard = &l->heard_flush;

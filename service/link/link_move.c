@@ -19,44 +19,78 @@
 #include "service/link/link_internal.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
+#include "transport/base/budget.h"
 
-#define MOVES_BYTES_MAX (4u * 1024u * 1024u)
-
+/* Encoded: of many small parts, unpacked ones are far larger. */
 struct link_move {
 	STAILQ_ENTRY(link_move) next;
-	Tributary__LinkMove *m;
+	size_t len;
+	uint8_t bytes[];
 };
 
 struct link_moves {
+	struct service *service;
 	STAILQ_HEAD(, link_move) all;
-	size_t bytes;
+	size_t cost; /* charged to service.connection_memory */
 };
 
 struct link_moves *
-link_moves_new(void)
+link_moves_new(struct links *t)
 {
 	struct link_moves *m = calloc(1, sizeof(*m));
 
-	if (m != NULL)
-		STAILQ_INIT(&m->all);
+	if (m == NULL)
+		return NULL;
+	m->service = t->service;
+	STAILQ_INIT(&m->all);
 	return m;
+}
+
+/* False: that is more than all connections may have. */
+static bool
+charge(struct link_moves *m, size_t cost)
+{
+	struct budget *b = m->service->connection_memory;
+	bool more = cost > m->cost;
+
+	if (b != NULL)
+		budget_resize(b, m->cost, cost);
+	m->cost = cost;
+	if (!more || b == NULL || !budget_is_over(b))
+		return true;
+	b->memory_refused++;
+	return false;
+}
+
+static Tributary__LinkMove *
+unpack(const struct link_move *one)
+{
+	return tributary__link_move__unpack(NULL, one->len, one->bytes);
+}
+
+static void
+release(Tributary__LinkMove *m)
+{
+	tributary__link_move__free_unpacked(m, NULL);
 }
 
 int
 link_moves_add(struct link_moves *m, const uint8_t *move, size_t len)
 {
+	size_t cost = m->cost + len + LINK_MOVE_COST;
 	struct link_move *one;
+	Tributary__LinkMove *parsed;
 
-	if (len > MOVES_BYTES_MAX - m->bytes ||
-	    (one = calloc(1, sizeof(*one))) == NULL)
+	if (cost > LINK_MOVES_MAX || !charge(m, cost) ||
+	    (one = malloc(sizeof(*one) + len)) == NULL)
 		return -1;
-	if ((one->m = tributary__link_move__unpack(NULL, len, move)) == NULL) {
-		free(one);
-		return -1;
-	}
-	m->bytes += len;
+	one->len = len;
+	if (len > 0)
+		memcpy(one->bytes, move, len);
 	STAILQ_INSERT_TAIL(&m->all, one, next);
-	return 0;
+	parsed = unpack(one);
+	release(parsed);
+	return parsed != NULL ? 0 : -1;
 }
 
 void
@@ -68,9 +102,9 @@ link_moves_free(struct link_moves *m)
 		return;
 	while ((one = STAILQ_FIRST(&m->all)) != NULL) {
 		STAILQ_REMOVE_HEAD(&m->all, next);
-		tributary__link_move__free_unpacked(one->m, NULL);
 		free(one);
 	}
+	(void)charge(m, 0);
 	free(m);
 }
 
@@ -83,9 +117,13 @@ link_session_moves(const struct session *s)
 	    s->config->pb->has_trace_uuid_lsb;
 }
 
-/* The buffer that takes the place of a former collector's, or NOWHERE. */
+/*
+ * The buffer that takes the place of a former collector's, or NOWHERE.  A relay
+ * may name any: p NULL, or the producer that is to write to it.
+ */
 static uint32_t
-own_buffer(const struct service *sv, const Tributary__LinkMoveBuffer *b)
+own_buffer(const struct service *sv, const struct producer *p,
+    const Tributary__LinkMoveBuffer *b)
 {
 	uint32_t found = FORMER_IDS_NOWHERE;
 	const struct session *s;
@@ -97,8 +135,10 @@ own_buffer(const struct service *sv, const Tributary__LinkMoveBuffer *b)
 		phase = session_phase(s->state);
 		if ((phase != SESSION_PHASE_STARTED &&
 		    phase != SESSION_PHASE_CONFIGURED) ||
-		    !link_session_moves(s) || b->index >= s->n_buffers || memcmp(s->config->digest,
-			b->session.data, CONFIG_DIGEST_BYTES) != 0)
+		    !link_session_moves(s) || b->index >= s->n_buffers ||
+		    memcmp(s->config->digest, b->session.data,
+			CONFIG_DIGEST_BYTES) != 0 ||
+		    (p != NULL && !instance_may_write(s, b->index, p)))
 			continue;
 		found = s->buffers[b->index].id;
 		if (phase == SESSION_PHASE_STARTED)
@@ -111,19 +151,25 @@ bool
 link_moves_fit(struct links *t, const struct link_moves *m)
 {
 	const struct link_move *one;
+	Tributary__LinkMove *move;
+	bool fits = false;
 	size_t n;
 
-	STAILQ_FOREACH(one, &m->all, next)
-		for (n = 0; n < one->m->n_buffer; n++)
-			if (own_buffer(t->service, one->m->buffer[n]) !=
-			    FORMER_IDS_NOWHERE)
-				return true;
-	return false;
+	STAILQ_FOREACH(one, &m->all, next) {
+		if (fits || (move = unpack(one)) == NULL)
+			break;
+		for (n = 0; n < move->n_buffer && !fits; n++)
+			fits = own_buffer(t->service, NULL, move->buffer[n]) !=
+			    FORMER_IDS_NOWHERE;
+		release(move);
+	}
+	return fits;
 }
 
 /* ---- making the channels ---- */
 
-static const char no_memory[] = "out of memory";
+static const char no_memory[] = "out of memory, or more buffers and data "
+    "sources of a producer than there can be";
 
 /* Takes what must be known before the producer's data sources are. */
 static const char *
@@ -134,7 +180,7 @@ take_ids(struct producer *p, const Tributary__LinkMove *m)
 	size_t n;
 
 	for (n = 0; n < m->n_buffer; n++) {
-		own = own_buffer(p->service, m->buffer[n]);
+		own = own_buffer(p->service, p, m->buffer[n]);
 		if ((own != FORMER_IDS_NOWHERE &&
 		    writers_allow(p, (uint16_t)own) != 0) ||
 		    former_ids_add_buffer(p, m->buffer[n]->id, own) != 0)
@@ -168,15 +214,13 @@ take_one(struct link *l, const Tributary__LinkMove *m)
 	if (c == NULL)
 		return why;
 	c->moved = true;
-	c->consumed += m->consumed;
-	if (c->producer == NULL)
-		return NULL; /* refused, or channel 0 */
-	if (former_ids_begin(c->producer, l->buffer_tag) != 0)
-		return no_memory;
+	c->consumed = m->consumed;
+	if (c->producer == NULL || l->doomed != NULL)
+		return l->doomed; /* refused, or channel 0 */
 	return take_ids(c->producer, m);
 }
 
-static void
+static const char *
 register_sources(struct link *l, const Tributary__LinkMove *m)
 {
 	struct link_channel *c = link_channel_find(l, m->channel);
@@ -185,6 +229,27 @@ register_sources(struct link *l, const Tributary__LinkMove *m)
 	for (n = 0; c->producer != NULL && n < m->n_register_source; n++)
 		link_register_source(c, m->register_source[n].data,
 		    m->register_source[n].len);
+	return NULL;
+}
+
+/* Until one says why the link cannot be. */
+static const char *
+each_move(struct link *l, const struct link_moves *all,
+    const char *(*fn)(struct link *l, const Tributary__LinkMove *m))
+{
+	const struct link_move *one;
+	const char *why = NULL;
+	Tributary__LinkMove *m;
+
+	STAILQ_FOREACH(one, &all->all, next) {
+		if ((m = unpack(one)) == NULL)
+			return no_memory;
+		why = fn(l, m);
+		release(m);
+		if (why != NULL)
+			break;
+	}
+	return why;
 }
 
 /* Ends what no session has taken, and makes the rest fit to be read here. */
@@ -203,22 +268,18 @@ settle(struct producer *p)
 const char *
 link_moves_apply(struct link *l, const struct link_request *q)
 {
-	const struct link_move *one;
 	const struct link_channel *c;
-	const char *why = NULL;
+	struct hash_cursor at;
+	const char *why;
 
 	l->buffer_tag = q->buffer_tag;
 	l->in.received = l->in.told = q->last_acknowledged;
 	l->taken = l->consumed = l->consumed_told = q->consumed_in_all;
-	STAILQ_FOREACH(one, &q->moves->all, next)
-		if ((why = take_one(l, one->m)) != NULL)
-			return why;
-	STAILQ_FOREACH(one, &q->moves->all, next)
-		register_sources(l, one->m);
-	STAILQ_FOREACH(one, &q->moves->all, next) {
-		c = link_channel_find(l, one->m->channel);
+	if ((why = each_move(l, q->moves, take_one)) != NULL ||
+	    (why = each_move(l, q->moves, register_sources)) != NULL)
+		return why;
+	HASH_MAP_FOREACH(c, &l->channels, &at, by_number)
 		if (c->producer != NULL)
 			settle(c->producer);
-	}
 	return l->doomed;
 }

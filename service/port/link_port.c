@@ -172,6 +172,8 @@ read_request(struct link_port *p, const Tributary__LinkOpen *m,
 	q->knows_collector = m->collector_id.len > 0;
 	if (q->knows_collector && !id_fits(&m->collector_id, q->collector_id))
 		return "collector_id is of 16 bytes, or empty";
+	if (m->moves && (m->buffer_tag == 0 || m->buffer_tag > LINK_TAG_MAX))
+		return "LinkOpen.moves without a buffer_tag that can be";
 	q->last_sent = m->last_sent;
 	q->last_acknowledged = m->last_acknowledged;
 	q->received = m->received;
@@ -275,7 +277,7 @@ want_moves(struct link_port *p, struct rpc_call call)
 	const struct link_setting *set = &p->service->settings->link;
 	struct pb_writer w;
 
-	if ((p->moves = link_moves_new()) == NULL)
+	if ((p->moves = link_moves_new(p->service->links)) == NULL)
 		return refuse(p, "out of memory");
 	p->opened = false;
 	pb_writer_init(&w);

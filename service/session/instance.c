@@ -36,14 +36,35 @@ machine_wanted(const struct session *s, const struct config_data_source *want,
 	return false;
 }
 
+static bool
+producer_wanted(const struct session *s, const struct config_data_source *want,
+    const struct producer *p)
+{
+	return lockdown_permits(s->service, p->own) &&
+	    machine_wanted(s, want, p) &&
+	    name_filter_test(want->producers, p->name);
+}
+
 bool
 instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds)
 {
 	return strcmp(want->name, ds->descriptor.name) == 0 &&
-	    lockdown_permits(s->service, ds->producer->own) &&
-	    machine_wanted(s, want, ds->producer) &&
-	    name_filter_test(want->producers, ds->producer->name);
+	    producer_wanted(s, want, ds->producer);
+}
+
+bool
+instance_may_write(const struct session *s, uint32_t buffer,
+    const struct producer *p)
+{
+	const struct config *c = s->config;
+	size_t n;
+
+	for (n = 0; n < c->n_data_sources; n++)
+		if (c->data_sources[n].buffer == buffer &&
+		    producer_wanted(s, &c->data_sources[n], p))
+			return true;
+	return false;
 }
 
 static void

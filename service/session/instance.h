@@ -14,6 +14,12 @@
 /* Whether a source of the config selects ds (name, filters, machine). */
 bool instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds);
+/*
+ * Whether a source of the config that writes to its buffer of this place may be
+ * one of p's (all but the name).
+ */
+bool instance_may_write(const struct session *s, uint32_t buffer,
+    const struct producer *p);
 
 /*
  * Instances of one producer in all sessions: bounds what a source that is

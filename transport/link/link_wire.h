@@ -29,6 +29,12 @@
  */
 #define LINK_TAG_SHIFT 16u
 #define LINK_TAG_MAX   UINT16_MAX
+/*
+ * Most bytes of all LinkMoves of an Open together, each counted with so many
+ * more: a relay that has more to tell begins a new link.
+ */
+#define LINK_MOVES_MAX (4u * 1024u * 1024u)
+#define LINK_MOVE_COST 64u
 
 /*
  * Most bytes of a block, uncompressed: with what zstd adds at worst, and all
