@@ -95,15 +95,14 @@ link_register_source(struct link_channel *c, const uint8_t *descriptor,
 static bool
 is_told_again(const struct link_channel *c, const struct pb_field *f)
 {
-	struct source_descriptor d;
-	bool known;
+	const char *name;
+	size_t n;
 
-	if (!c->moved || source_descriptor_read(&d, f->data, f->len) != 0)
+	if (!c->moved)
 		return false;
-	known = producer_find_data_source(c->producer, d.name,
-	    strlen(d.name)) != NULL;
-	source_descriptor_done(&d);
-	return known;
+	name = source_descriptor_name(f->data, f->len, &n);
+	return name != NULL &&
+	    producer_find_data_source(c->producer, name, n) != NULL;
 }
 
 /* False: it does not parse. */

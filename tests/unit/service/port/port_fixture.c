@@ -431,3 +431,24 @@ reply_says(const struct reply *r, uint32_t number, const char *text)
 	return reply_field(r, number, &f) && f.wire == PB_BYTES &&
 	    memmem(f.data, f.len, text, strlen(text)) != NULL;
 }
+
+size_t
+client_count_in_trace(struct client *cons, const char *text)
+{
+	const uint8_t *at, *hit;
+	const struct reply *r;
+	size_t n = 0, i = 0, left;
+	uint64_t id = client_send(cons, C_READ, NULL, -1);
+
+	do {
+		r = client_wait(cons, id, i++);
+		at = r->msg;
+		left = r->len;
+		while ((hit = memmem(at, left, text, strlen(text))) != NULL) {
+			n++;
+			left -= (size_t)(hit + strlen(text) - at);
+			at = hit + strlen(text);
+		}
+	} while (r->more);
+	return n;
+}

@@ -107,6 +107,8 @@ void client_initialize(struct client *c, const char *name);
 void client_register(struct client *c, const char *data_source);
 /* Consumer: EnableTracing with a config in protobuf text. */
 uint64_t client_enable(struct client *c, const char *config, int fd);
+/* Consumer: how often this text is in what ReadBuffers gives. */
+size_t client_count_in_trace(struct client *cons, const char *text);
 /* One field of a reply's message; false: absent. */
 bool reply_field(const struct reply *r, uint32_t number, struct pb_field *f);
 /* A string field contains text. */

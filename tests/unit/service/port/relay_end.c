@@ -54,7 +54,7 @@ relay_end_done(struct relay_end *r)
 /* ---- Open ---- */
 
 static void
-put_open(const struct relay_end *r, struct pb_writer *w)
+put_open(const struct relay_end *r, struct pb_writer *w, bool moves)
 {
 	pb_writer_init(w);
 	pb_put_uint(w, 1, LINK_VERSION);
@@ -74,6 +74,12 @@ put_open(const struct relay_end *r, struct pb_writer *w)
 	if (r->info != NULL)
 		pb_put_bytes(w, 11, r->info, r->info_len);
 	pb_put_string(w, 12, r->software);
+	pb_put_uint(w, 13, r->can_move);
+	if (!moves)
+		return;
+	pb_put_uint(w, 14, 1);
+	pb_put_uint(w, 15, r->buffer_tag);
+	pb_put_uint(w, 16, r->consumed_before);
 }
 
 static void
@@ -85,10 +91,14 @@ take_opened(struct relay_end *r, const struct reply *reply)
 	    reply->msg);
 	assert_non_null(r->opened);
 	assert_int_equal(r->opened->collector_id.len, LINK_ID_BYTES);
+	if (r->opened->why == TRIBUTARY__LINK_OPENED__WHY__MOVES)
+		return;
 	memcpy(r->collector_id, r->opened->collector_id.data, LINK_ID_BYTES);
 	r->knows_collector = true;
 	r->consumed_in_all = r->opened->consumed_in_all;
-	if (r->opened->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED) {
+	if (r->opened->why == TRIBUTARY__LINK_OPENED__WHY__MOVED)
+		r->received = 0;
+	else if (r->opened->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED) {
 		r->sent = r->acked = r->received = 0;
 		memset(r->consumed, 0, sizeof(r->consumed));
 	}
@@ -97,15 +107,14 @@ take_opened(struct relay_end *r, const struct reply *reply)
 		r->compressor = link_compressor_new(3);
 }
 
-int
-relay_end_open(struct relay_end *r)
+static int
+call_open(struct relay_end *r, bool moves)
 {
 	uint64_t id, end = loop_now_ms() + WAIT_MS;
 	const struct reply *reply;
 	struct pb_writer w;
 
-	client_open_as(&r->c, r->ports, LINK, r->as);
-	put_open(r, &w);
+	put_open(r, &w, moves);
 	id = client_send(&r->c, L_OPEN, &w, -1);
 	while (client_count(&r->c, id) == 0) {
 		assert_true(loop_now_ms() < end);
@@ -117,9 +126,31 @@ relay_end_open(struct relay_end *r)
 	if (!reply->ok)
 		return -1;
 	take_opened(r, reply);
+	if (r->opened->why == TRIBUTARY__LINK_OPENED__WHY__MOVES)
+		return (int)r->opened->why;
 	r->down = client_send(&r->c, L_DOWN, NULL, -1);
 	r->seen = 0;
 	return (int)r->opened->why;
+}
+
+int
+relay_end_open(struct relay_end *r)
+{
+	client_open_as(&r->c, r->ports, LINK, r->as);
+	return call_open(r, false);
+}
+
+int
+relay_end_open_moved(struct relay_end *r)
+{
+	return call_open(r, true);
+}
+
+void
+relay_end_move(struct relay_end *r, struct pb_writer *w)
+{
+	client_tell(&r->c, L_MOVE, w->data, w->len);
+	pb_writer_done(w);
 }
 
 /* ---- up ---- */

@@ -9,7 +9,7 @@
 #include "transport/link/link_clock.h"
 #include "transport/link/link_wire.h"
 
-enum { L_OPEN = 1, L_UP, L_DOWN };
+enum { L_OPEN = 1, L_UP, L_DOWN, L_MOVE };
 
 struct relay_end {
 	struct client c;
@@ -26,6 +26,9 @@ struct relay_end {
 	size_t info_len;
 	const struct peer *as;
 	bool zstd; /* offered */
+	bool can_move;
+	uint32_t buffer_tag;      /* of relay_end_open_moved() */
+	uint64_t consumed_before; /* the same */
 	struct link_compressor *compressor;
 	/* As LinkOpened said. */
 	Tributary__LinkOpened *opened;
@@ -59,6 +62,13 @@ void relay_end_done(struct relay_end *r);
  * refused; then calls Down.
  */
 int relay_end_open(struct relay_end *r);
+/*
+ * The same on the connection that MOVES came on, as the Open that moves the
+ * link; down blocks begin with 1 where it was MOVED.
+ */
+int relay_end_open_moved(struct relay_end *r);
+/* Calls Move; w is done with. */
+void relay_end_move(struct relay_end *r, struct pb_writer *w);
 
 /* Messages of a block. */
 void block_put(struct pb_writer *w, enum link_up kind, const void *data,

@@ -77,28 +77,6 @@ enable(struct client *cons, struct ports *p, uint64_t *id, const char *config)
 	assert_true(client_call(cons, C_CAPABILITIES, NULL)->ok);
 }
 
-/* What ReadBuffers gives has this in it. */
-static size_t
-count_in_trace(struct client *cons, const char *text)
-{
-	const uint8_t *at, *hit;
-	const struct reply *r;
-	size_t n = 0, i = 0, left;
-	uint64_t id = client_send(cons, C_READ, NULL, -1);
-
-	do {
-		r = client_wait(cons, id, i++);
-		at = r->msg;
-		left = r->len;
-		while ((hit = memmem(at, left, text, strlen(text))) != NULL) {
-			n++;
-			left -= (size_t)(hit + strlen(text) - at);
-			at = hit + strlen(text);
-		}
-	} while (r->more);
-	return n;
-}
-
 /* All links end at once when they are cut off. */
 static void
 end(struct relay_end *r)
@@ -345,7 +323,7 @@ a_producer_of_a_link_is_traced(void **state)
 	relay_end_up(&r, 1, &w);
 	relay_end_settle(&r);
 	assert_true(client_wait(&cons, flush, 0)->ok);
-	assert_int_equal(count_in_trace(&cons, "first"), 1);
+	assert_int_equal(client_count_in_trace(&cons, "first"), 1);
 	/* Who asks about the session is told of its machine. */
 	client_open(&control, p, CONTROL);
 	reply = client_call(&control, CONTROL_SESSIONS, NULL);
@@ -412,8 +390,8 @@ without_a_buffer_the_one_counts_that_was_registered(void **state)
 	block_put_packet(&w, 0, 6, 0, "nowhere");
 	relay_end_up(&r, 1, &w);
 	relay_end_settle(&r);
-	assert_int_equal(count_in_trace(&cons, "placed"), 1);
-	assert_int_equal(count_in_trace(&cons, "nowhere"), 0);
+	assert_int_equal(client_count_in_trace(&cons, "placed"), 1);
+	assert_int_equal(client_count_in_trace(&cons, "nowhere"), 0);
 	assert_int_equal(p->service->counters.chunks_late, 1);
 	client_close(&cons);
 	end(&r);
