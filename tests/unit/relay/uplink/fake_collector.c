@@ -235,19 +235,28 @@ method_open(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	assert_non_null(c->open);
 	if (c->rejects_open)
 		return RPC_REJECT;
+	m.why = c->wants_moves && c->open->can_move ?
+	    TRIBUTARY__LINK_OPENED__WHY__MOVES : c->why;
 	start_compression(c);
-	if (c->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED) {
+	if (m.why != TRIBUTARY__LINK_OPENED__WHY__RESUMED) {
 		memset(&c->in, 0, sizeof(c->in));
 		c->consumed = 0;
-		memset(c->consumed_of, 0, sizeof(c->consumed_of));
+		if (m.why != TRIBUTARY__LINK_OPENED__WHY__MOVED)
+			memset(c->consumed_of, 0, sizeof(c->consumed_of));
 		c->sent = 0;
+	}
+	if (m.why == TRIBUTARY__LINK_OPENED__WHY__MOVED) {
+		c->in.received = c->open->last_acknowledged;
+		c->consumed = c->open->consumed_in_all;
+		m.has_buffer_tag = true;
+		m.buffer_tag = c->says_tag != 0 ? c->says_tag :
+		    c->open->buffer_tag;
 	}
 	m.has_version = m.has_collector_id = m.has_why = m.has_received =
 	    m.has_window = m.has_compression = m.has_consumed_in_all = true;
 	m.version = 1;
 	m.collector_id.data = (uint8_t *)c->id;
 	m.collector_id.len = LINK_ID_BYTES;
-	m.why = c->why;
 	m.received = c->says_received ? c->received : c->in.received;
 	m.has_taken_before = c->taken_before != 0;
 	m.taken_before = c->taken_before;
@@ -255,6 +264,21 @@ method_open(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	m.compression = c->zstd;
 	m.consumed_in_all = c->consumed;
 	rpc_reply(call, out, tributary__link_opened__pack(&m, out), false, -1);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+method_move(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	Tributary__LinkMove *m = tributary__link_move__unpack(NULL, len, args);
+	struct fake_collector *c = ctx;
+
+	assert_non_null(m);
+	assert_true(m->channel < FAKE_CHANNELS);
+	c->move_bytes += len;
+	note(c, "move %u %llu; ", m->channel, (unsigned long long)m->consumed);
+	c->consumed_of[m->channel] = m->consumed;
+	tributary__link_move__free_unpacked(m, NULL);
 	return RPC_OK;
 }
 
@@ -293,6 +317,7 @@ static const struct rpc_method methods[] = {
 	{ "Open", method_open },
 	{ "Up", method_up },
 	{ "Down", method_down },
+	{ "Move", method_move },
 };
 
 static void

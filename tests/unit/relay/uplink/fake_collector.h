@@ -31,6 +31,9 @@ struct fake_collector {
 	bool keeps_quiet;    /* takes blocks, acknowledges and pongs nothing */
 	bool acks_nothing;
 	Tributary__LinkOpened__Why why;
+	/* Answers MOVES where can_move is said; why comes then. */
+	bool wants_moves;
+	uint32_t says_tag; /* 0: the relay's */
 	bool says_received;  /* else: what it has taken */
 	uint64_t received;
 	uint64_t taken_before; /* 0: does not say */
@@ -52,7 +55,8 @@ struct fake_collector {
 	uint64_t consumed_of[FAKE_CHANNELS];
 	int pings, results, statuses;
 	bool blocks_were_compressed;
-	/* "1:open abc; 1:commit 5; 0:close_below 3; " */
+	size_t move_bytes; /* of all calls of Move */
+	/* "1:open abc; 1:commit 5; 0:close_below 3; move 1 500; " */
 	char log[65536];
 	size_t log_len;
 

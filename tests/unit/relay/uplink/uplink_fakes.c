@@ -6,7 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "relay/producers/producers.h"
+#include "protos/fields.h"
+#include "transport/wire/pb_writer.h"
 
 struct uplink_fakes fakes;
 
@@ -89,6 +90,61 @@ size_t
 producers_count(const struct producers *ps)
 {
 	return fakes.count;
+}
+
+void
+producers_origin(struct producers *ps, uint32_t channel, const uint8_t *origin,
+    size_t len)
+{
+	fakes_say("origin %u %.*s", channel, (int)len, origin);
+}
+
+void
+producers_set_buffer_tag(struct producers *ps, uint32_t tag)
+{
+	fakes.buffer_tag = tag;
+}
+
+uint32_t
+producers_buffer_tag(const struct producers *ps)
+{
+	return fakes.buffer_tag;
+}
+
+int
+producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
+    uint32_t channel, const uint8_t *move, size_t len), void *arg)
+{
+	static uint8_t bytes[60000];
+	struct pb_writer w;
+	unsigned i;
+
+	for (i = 0; i < fakes.moves; i++) {
+		pb_writer_init(&w);
+		pb_put_uint(&w, LinkMove_channel, 1);
+		if (fakes.moves_are_long)
+			pb_put_bytes(&w, LinkMove_register_source, bytes,
+			    sizeof(bytes));
+		tell(arg, 1, w.data, w.len);
+		pb_writer_done(&w);
+	}
+	return fakes.moves_fail ? -1 : 0;
+}
+
+void
+producers_settle(struct producers *ps, const struct producers_settle *settle)
+{
+	fakes_say("settle");
+	fakes.settle = *settle;
+	if (fakes.settles != 0)
+		settle->asked(settle->arg, fakes.settles);
+}
+
+void
+producers_settle_end(struct producers *ps)
+{
+	fakes_say("settle ends");
+	fakes.settle.settled = NULL;
 }
 
 /* ---- relay/clocks/link_clocks.h ---- */
@@ -201,38 +257,4 @@ perfetto_relay_upward(struct perfetto_relay *c)
 	};
 
 	return (struct upstream){ .ops = &ops };
-}
-
-void
-producers_origin(struct producers *ps, uint32_t channel, const uint8_t *origin,
-    size_t len)
-{
-}
-
-void
-producers_set_buffer_tag(struct producers *ps, uint32_t tag)
-{
-}
-
-uint32_t
-producers_buffer_tag(const struct producers *ps)
-{
-	return 0;
-}
-
-int
-producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
-    uint32_t channel, const uint8_t *move, size_t len), void *arg)
-{
-	return 0;
-}
-
-void
-producers_settle(struct producers *ps, const struct producers_settle *settle)
-{
-}
-
-void
-producers_settle_end(struct producers *ps)
-{
 }

@@ -11,6 +11,7 @@
 
 #include "relay/clocks/link_clocks.h"
 #include "relay/perfetto/perfetto_relay.h"
+#include "relay/producers/producers.h"
 #include "transport/base/compiler.h"
 
 struct uplink_fakes {
@@ -18,6 +19,12 @@ struct uplink_fakes {
 	char log[4096];
 	unsigned away; /* times of producers_away() */
 	size_t count; /* producers_count() */
+	unsigned moves; /* LinkMoves of channel 1 that are told */
+	bool moves_are_long;
+	bool moves_fail;
+	uint32_t buffer_tag;
+	uint32_t settles; /* channel whose flush is asked for; 0: none */
+	struct producers_settle settle; /* as it was called */
 	void (*recovered)(void *arg);
 	void *recovered_arg;
 	struct link_clocks_ops clocks;

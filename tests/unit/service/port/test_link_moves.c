@@ -220,20 +220,26 @@ a_channel_of_several_messages_was_consumed_once(void **state)
 {
 	struct relay_end r;
 	struct client cons;
+	struct pb_writer w;
 	struct pb_field f;
-	size_t len;
+	size_t len, i;
 
 	begin(*state, &cons, &r, MOVING_SOURCE(""));
 	move_producer(&r);
-	move_producer(&r);
-	move_producer(&r);
+	for (i = 0; i < 2; i++) {
+		put_producer(&w, 1);
+		put_instance(&w, INSTANCE + 1 + i, BUFFER, 5);
+		pb_put_uint(&w, LinkMove_consumed, 100);
+		relay_end_move(&r, &w);
+	}
 	assert_int_equal(relay_end_open_moved(&r), MOVED);
-	/* The two that were told again are nobody's; one clear is enough. */
+	/* What no session has is stopped; one clear is enough for the rest. */
 	relay_end_command(&r, 1, STOP, &f);
 	relay_end_command(&r, 1, STOP, &f);
 	relay_end_command(&r, 1, CLEAR, &f);
 	assert_int_equal(r.pending_len, 0);
 	len = send_packet(&r, 1, 0, 3, 0, "text");
+	relay_end_turn(&r);
 	assert_int_equal(r.consumed[1], 100 + len);
 	assert_int_equal(r.received, 1);
 	done(&r, &cons);
