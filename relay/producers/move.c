@@ -326,7 +326,7 @@ formers_forget(struct producers *ps)
 		free(f);
 	}
 	ps->formers_cost = 0;
-	ps->formers_missing = false;
+	ps->missing_from = ps->missing_end = 0;
 }
 
 /* Forgets those of which nothing is left in the outbox. */
@@ -343,8 +343,20 @@ forget_arrived(struct producers *ps)
 		ps->formers_cost -= f->len + LINK_MOVE_COST;
 		free(f);
 	}
-	if (STAILQ_EMPTY(&ps->formers))
-		ps->formers_missing = false;
+	while (ps->missing_from < ps->missing_end &&
+	    ps->channel_is_empty(ps->channel_arg, ps->missing_from))
+		ps->missing_from++;
+}
+
+static void
+miss(struct producers *ps, uint32_t channel)
+{
+	if (ps->missing_from == ps->missing_end)
+		ps->missing_from = ps->missing_end = channel;
+	if (channel < ps->missing_from)
+		ps->missing_from = channel;
+	if (channel >= ps->missing_end)
+		ps->missing_end = channel + 1;
 }
 
 static void
@@ -356,7 +368,7 @@ keep_one(void *arg, uint32_t channel, const uint8_t *move, size_t len)
 	/* With more, the link cannot be moved. */
 	if (ps->formers_cost + len + LINK_MOVE_COST > LINK_MOVES_MAX ||
 	    (f = malloc(sizeof(*f) + len)) == NULL) {
-		ps->formers_missing = true;
+		miss(ps, channel);
 		return;
 	}
 	f->channel = channel;
@@ -376,7 +388,7 @@ local_keep_for_move(const struct local *l)
 		return;
 	forget_arrived(ps);
 	if (tell_of(&out, false) != 0)
-		ps->formers_missing = true;
+		miss(ps, l->channel);
 }
 
 /* ---- all of them ---- */
@@ -390,7 +402,7 @@ producers_tell_moves(struct producers *ps, void (*tell)(void *arg,
 	struct move_out out;
 
 	forget_arrived(ps);
-	if (ps->formers_missing)
+	if (ps->missing_from < ps->missing_end)
 		return -1;
 	STAILQ_FOREACH(f, &ps->formers, next)
 		tell(arg, f->channel, f->move, f->len);

@@ -56,7 +56,11 @@ struct producers {
 	uint32_t buffer_tag;      /* LinkOpen.buffer_tag of the link */
 	STAILQ_HEAD(, former_local) formers; /* the oldest first; move.c's */
 	size_t formers_cost;      /* as LINK_MOVES_MAX counts it */
-	bool formers_missing;     /* there was no room or memory for one */
+	/*
+	 * Some of the channels from..end-1 are of producers that there was no
+	 * room or memory for; those below are known to be empty.
+	 */
+	uint32_t missing_from, missing_end;
 	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	uint64_t (*channel_place)(void *arg, uint32_t channel);
 	bool (*has_arrived)(void *arg, uint32_t channel, uint64_t place);

@@ -111,7 +111,7 @@ new_channel(void *arg)
 static bool
 channel_is_empty(void *arg, uint32_t channel)
 {
-	return false;
+	return ((struct locals *)arg)->all_has_arrived;
 }
 
 void

@@ -37,6 +37,7 @@ struct locals {
 	struct producers *producers;
 	struct rpc_stats stats;
 	uint32_t last_channel;
+	bool all_has_arrived; /* what channel_is_empty() says */
 	char dir[64];
 	int dirfd;
 
