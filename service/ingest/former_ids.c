@@ -114,6 +114,8 @@ former_ids_add_part(struct producer *p, uint32_t writer, uint32_t chunk,
 {
 	struct former_part *part = find_part(p->former, writer, chunk);
 
+	if (part == NULL && p->former->parts.n >= FORMER_IDS_PARTS_MAX)
+		return 0; /* its packets may be in two traces */
 	if (part == NULL) {
 		if ((part = calloc(1, sizeof(*part))) == NULL)
 			return -1;

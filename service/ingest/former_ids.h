@@ -25,6 +25,7 @@ struct producer;
 /* What a relay keeps of a producer, at most; more is none. */
 #define FORMER_IDS_BUFFERS_MAX   256u
 #define FORMER_IDS_INSTANCES_MAX 4096u
+#define FORMER_IDS_PARTS_MAX     32768u
 
 /* Begins, once; tag is the link's, from 1 on.  -1: no memory. */
 int former_ids_begin(struct producer *p, uint32_t tag) MUST_CHECK;

@@ -14,9 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
 #include "service/collector/service.h"
+#include "service/config/config.h"
 #include "service/link/link.h"
 #include "service/link/link_internal.h"
 #include "service/port/consumer_port.h"
@@ -39,7 +41,7 @@
 #define LINKS     4u
 #define STEPS_MAX 400u
 
-enum { L_OPEN = 1, L_UP, L_DOWN };
+enum { L_OPEN = 1, L_UP, L_DOWN, L_MOVE };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -91,6 +93,12 @@ static const char *const config_texts[] = {
 	    "trace_all_machines: true trigger_config { trigger_mode: "
 	    "STOP_TRACING trigger_timeout_ms: 50 triggers { name: \"t\" "
 	    "stop_delay_ms: 1 } }",
+	/* Those that another collector may have, too. */
+	"buffers { size_kb: 8 } buffers { size_kb: 16 } data_sources { config { "
+	    "name: \"a\" } } data_sources { config { name: \"b\" "
+	    "target_buffer: 1 } } trace_all_machines: true trace_uuid_msb: 1",
+	"buffers { size_kb: 8 } data_sources { config { name: \"a\" } "
+	    "machine_name_filter: \"other\" } trace_uuid_lsb: 2",
 };
 
 /* ---- the input ---- */
@@ -324,6 +332,137 @@ arrive(struct relay *r)
 		w.sent[r->link] = 0; /* it begins anew */
 }
 
+/* ---- relays that come from another collector ---- */
+
+static void
+open_of_another(struct relay *r, bool moves)
+{
+	uint8_t id[LINK_ID_BYTES];
+	struct pb_writer a;
+
+	pb_writer_init(&a);
+	pb_put_uint(&a, LinkOpen_version, 1);
+	memset(id, (int)r->link + 1, sizeof(id));
+	pb_put_bytes(&a, LinkOpen_link_id, id, sizeof(id));
+	memset(id, 0, sizeof(id));
+	pb_put_bytes(&a, LinkOpen_relay_id, id, sizeof(id));
+	memset(id, 0xcc, sizeof(id));
+	pb_put_bytes(&a, LinkOpen_collector_id, id, sizeof(id));
+	pb_put_uint(&a, LinkOpen_last_sent, w.sent[r->link]);
+	pb_put_uint(&a, LinkOpen_last_acknowledged, w.sent[r->link]);
+	pb_put_string(&a, LinkOpen_machine_name, "machine");
+	pb_put_uint(&a, LinkOpen_can_move, 1);
+	if (moves) {
+		pb_put_uint(&a, LinkOpen_moves, 1);
+		pb_put_uint(&a, LinkOpen_buffer_tag, 1 + number());
+		pb_put_uint(&a, LinkOpen_consumed_in_all, number());
+	}
+	call(r->fd, 1, L_OPEN, &a, -1);
+	pb_writer_done(&a);
+}
+
+static void
+put_move_buffer(struct pb_writer *a, unsigned how)
+{
+	const struct session *s = TAILQ_FIRST(&w.service->sessions);
+	size_t mark = pb_nest_begin(a, LinkMove_buffer);
+
+	if (s != NULL && (how & 16) && TAILQ_NEXT(s, link) != NULL)
+		s = TAILQ_NEXT(s, link);
+	pb_put_uint(a, LinkMoveBuffer_id, number());
+	if (s != NULL)
+		pb_put_bytes(a, LinkMoveBuffer_session, s->config->digest,
+		    CONFIG_DIGEST_BYTES - (how >= 250));
+	pb_put_uint(a, LinkMoveBuffer_index, byte() % 3);
+	pb_nest_end(a, mark);
+}
+
+static void
+put_move_part(struct pb_writer *a)
+{
+	unsigned how = byte();
+	size_t mark;
+
+	switch (how % 5) {
+	case 0:
+		put_move_buffer(a, how);
+		break;
+	case 1:
+		mark = pb_nest_begin(a, LinkMove_register_writer);
+		pb_put_uint(a, LinkWriter_writer, number());
+		pb_put_uint(a, LinkWriter_buffer, number());
+		pb_nest_end(a, mark);
+		break;
+	case 2:
+		mark = pb_nest_begin(a, LinkMove_instance);
+		pb_put_uint(a, LinkMoveInstance_id, number());
+		pb_put_uint(a, LinkMoveInstance_buffer, number());
+		pb_put_uint(a, LinkMoveInstance_source, byte() % 3);
+		pb_put_uint(a, LinkMoveInstance_started, how >> 7);
+		pb_nest_end(a, mark);
+		break;
+	case 3:
+		mark = pb_nest_begin(a, LinkMove_register_source);
+		pb_put_string(a, DataSourceDescriptor_name, name());
+		pb_put_uint(a,
+		    DataSourceDescriptor_handles_incremental_state_clear,
+		    how >> 7);
+		pb_nest_end(a, mark);
+		break;
+	case 4:
+		mark = pb_nest_begin(a, LinkMove_part);
+		pb_put_uint(a, LinkMovePart_writer, number());
+		pb_put_uint(a, LinkMovePart_chunk, number());
+		pb_put_uint(a, LinkMovePart_bytes, number());
+		pb_nest_end(a, mark);
+		break;
+	}
+}
+
+static void
+send_move(struct relay *r)
+{
+	unsigned how = byte(), n = byte() % 8;
+	struct pb_writer a;
+	const uint8_t *p;
+	size_t mark;
+
+	pb_writer_init(&a);
+	pb_put_uint(&a, LinkMove_channel, how & 1 ? 1 : how & 7);
+	mark = pb_nest_begin(&a, LinkMove_producer);
+	pb_put_string(&a, LinkProducer_name, name());
+	pb_nest_end(&a, mark);
+	while (n-- > 0)
+		put_move_part(&a);
+	if (how & 8)
+		pb_put_uint(&a, LinkMove_consumed, number());
+	if (how >= 245) {
+		n = (unsigned)some_bytes(&p, 20);
+		pb_put_raw(&a, p, n);
+	}
+	call(r->fd, 1, L_MOVE, &a, -1);
+	pb_writer_done(&a);
+}
+
+static void
+arrive_from_another(struct relay *r)
+{
+	unsigned how = byte(), n = how % 4;
+	struct pb_writer a;
+
+	leave(r);
+	r->fd = join(LINK_SERVICE, NULL);
+	r->link = byte() % LINKS;
+	open_of_another(r, false);
+	turn(1 + (how >> 7));
+	while (n-- > 0)
+		send_move(r);
+	open_of_another(r, how < 250);
+	pb_writer_init(&a);
+	call(r->fd, 1, L_DOWN, &a, -1);
+	pb_writer_done(&a);
+}
+
 /* ---- blocks ---- */
 
 static void
@@ -355,6 +494,8 @@ some_buffer(void)
 {
 	unsigned b = byte();
 
+	if (b == 255) /* of a link that was moved, mostly */
+		return 1u << LINK_TAG_SHIFT | w.service->last_buffer_id;
 	return b < 200 ? w.service->last_buffer_id : b % 4;
 }
 
@@ -419,7 +560,8 @@ put_message(struct pb_writer *b)
 		pb_nest_end(b, mark);
 		break;
 	case LINK_UP_CLOSE:
-		pb_put_bytes(b, LINK_UP_CLOSE, "", 0);
+	case LINK_UP_LEAVE:
+		pb_put_bytes(b, kind % 16, "", 0);
 		break;
 	case LINK_UP_REGISTER_SOURCE:
 	case LINK_UP_UPDATE_SOURCE:
@@ -663,10 +805,15 @@ step(void)
 		r->deaf = byte() > 200;
 		w.stuck = byte() & 1;
 		settings.link.grace_ms = byte() % 3;
+		if (links_drain(w.service->links, w.stuck, byte() % 3) != 0)
+			abort();
 		break;
 	case 6:
 		send_flood(r);
 		turn(1);
+		break;
+	case 7:
+		arrive_from_another(r);
 		break;
 	default:
 		if (r->fd < 0)

@@ -316,18 +316,22 @@ acknowledge(struct client *c, uint64_t id)
 }
 
 static void
-what_was_written_goes_up_before_a_producer_has_settled(void **state)
+what_is_flushed_goes_up_before_a_producer_has_settled(void **state)
 {
 	struct locals *t = *state;
 	struct client c;
 	struct started s = begin(t, &c);
+	struct shm_slot slot;
 	struct pb_field f;
 	uint64_t id;
 
 	settle_all(t);
 	assert_int_equal(asked, 1);
-	client_chunk(&c, 3, 0, "text", true);
+	slot = client_chunk(&c, 3, 0, "text", true);
+	/* Not committed: of packets behind the flush. */
+	client_chunk(&c, 3, 1, "later", true);
 	id = flush_command(&c, s);
+	client_commit(&c, &slot, s.buffer);
 	assert_int_equal(settled, 0);
 	acknowledge(&c, id);
 	assert_int_equal(settled, 1);
@@ -412,7 +416,7 @@ main(void)
 		T(a_producer_that_has_ended_is_told_until_all_of_it_arrived),
 		T(what_is_long_is_told_in_parts),
 		T(too_many_that_have_ended_cannot_be_told),
-		T(what_was_written_goes_up_before_a_producer_has_settled),
+		T(what_is_flushed_goes_up_before_a_producer_has_settled),
 		T(a_producer_without_data_sources_is_not_asked),
 		T(a_producer_that_ends_has_settled),
 		T(after_its_end_nobody_is_told),
