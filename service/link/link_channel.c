@@ -330,9 +330,6 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 	if (l->ops == NULL)
 		producer_set_state(c->producer, PRODUCER_CUT);
 	c->producer->heard = &l->heard_flush;
-	/* Without memory its data is refused, and counted. */
-	if (l->buffer_tag != 0)
-		(void)!former_ids_begin(c->producer, l->buffer_tag);
 	l->n_served++;
 }
 
