@@ -22,7 +22,7 @@ struct producer;
 /* The session that had the buffer has ended: its data is late. */
 #define FORMER_IDS_LATE (UINT32_MAX - 1)
 
-/* What a relay keeps of a producer, at most; more is none. */
+/* Most of each that a relay keeps of a producer. */
 #define FORMER_IDS_BUFFERS_MAX   256u
 #define FORMER_IDS_INSTANCES_MAX 4096u
 #define FORMER_IDS_PARTS_MAX     32768u
