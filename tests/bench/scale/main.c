@@ -15,20 +15,22 @@
 #include "tests/bench/scale/storm.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
-/* A relay's defaults. */
-#define RETRY .min_retry_ms = 200, .max_retry_ms = 15000
+/* A relay's defaults, but for move_after_ms. */
+#define TIMES(move_after) { \
+	.move_after_ms = (move_after), .min_retry_ms = 200, \
+	.max_retry_ms = 15000 }
 
 static const struct rules {
 	const char *name;
 	bool restarts; /* devices come to the collector that ended */
 	struct storm_rules storm;
 } all_rules[] = {
-	{ "moves", false, { RETRY, 30000, true, true } },
-	{ "moves without jitter", false, { RETRY, 30000, true, false } },
-	{ "moves after 60 s", false, { RETRY, 60000, true, true } },
-	{ "haproxy", false, { RETRY, 30000, false, true } },
-	{ "restart", true, { RETRY, 5000, false, true } },
-	{ "restart without jitter", true, { RETRY, 5000, false, false } },
+	{ "moves", false, { TIMES(30000), 0, true } },
+	{ "moves without jitter", false, { TIMES(30000), 0, false } },
+	{ "moves after 60 s", false, { TIMES(60000), 0, true } },
+	{ "haproxy", false, { TIMES(30000), 30000, true } },
+	{ "restart", true, { TIMES(30000), 5000, true } },
+	{ "restart without jitter", true, { TIMES(30000), 5000, false } },
 };
 
 static uint32_t

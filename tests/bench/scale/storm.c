@@ -1,6 +1,6 @@
 #include "tests/bench/scale/storm.h"
 
-#include "transport/base/backoff.h"
+#include <stdlib.h>
 
 #define SEED 20u
 
@@ -15,31 +15,42 @@ chance(uint64_t *state)
 	return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
-uint64_t
-storm_arrival_ms(const struct storm_rules *r, uint64_t *random)
+static uint32_t
+draw(const struct storm_rules *r, uint64_t *state)
 {
-	uint64_t at = 0, wait = r->wait_ms;
-	unsigned failures = 0;
+	return r->jitter ? chance(state) : 0;
+}
 
-	if (r->patience && r->jitter)
-		wait += (uint64_t)((double)chance(random) / UINT32_MAX *
-		    (double)r->wait_ms);
-	do {
-		at += backoff_ms(++failures, r->min_retry_ms, r->max_retry_ms,
-		    r->jitter ? chance(random) : 0);
-	} while (at < wait);
-	return at;
+uint64_t
+storm_arrival_ms(const struct storm_rules *r, uint64_t *state)
+{
+	static const char *const collectors[] = { "its own", "another" };
+	struct choice c;
+	uint64_t now = 0;
+	size_t own;
+	char err[256];
+
+	if (choice_init(&c, "device", collectors, r->back_ms > 0 ? 1 : 2,
+		&r->times, err, sizeof(err)) != 0)
+		abort();
+	own = choice_place(&c);
+	choice_linked(&c, 0);
+	do
+		now += choice_ended(&c, true, now, draw(r, state));
+	while (choice_place(&c) == own &&
+	    (r->back_ms == 0 || now < r->back_ms));
+	return now;
 }
 
 void
 storm_run(struct storm *s, const struct storm_rules *r, uint32_t devices)
 {
 	uint32_t tenths[STORM_SECONDS * 10] = { 0 }, i;
-	uint64_t random = SEED, at;
+	uint64_t state = SEED, at;
 
 	*s = (struct storm){ .devices = devices };
 	for (i = 0; i < devices; i++) {
-		at = storm_arrival_ms(r, &random);
+		at = storm_arrival_ms(r, &state);
 		if (at >= STORM_SECONDS * 1000) {
 			s->late++;
 			continue;

@@ -1,11 +1,9 @@
 /*
- * storm: when devices arrive that lost their collector, second by second, with
- * the pauses of a relay (backoff_ms()).  Deterministic.
+ * storm: when devices arrive that lost their collector, second by second, as
+ * relays decide it (relay/uplink/choice.h).  Deterministic.
  *
- * Pauses and the patience are a relay's own.  A device arrives with the first
- * attempt after the moment at which it may: its patience with a relay that has
- * a list of collectors (relay/uplink), the grace of HAProxy's, or the end of an
- * outage.
+ * All lose it at the same moment, and attempts that fail do so at once, as where
+ * a process has ended and its host has not: nothing else spreads them.
  */
 #ifndef TESTS_BENCH_SCALE_STORM_H
 #define TESTS_BENCH_SCALE_STORM_H
@@ -13,13 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "relay/uplink/choice.h"
+
 #define STORM_SECONDS 180u
 
 struct storm_rules {
-	uint64_t min_retry_ms, max_retry_ms;
-	uint64_t wait_ms; /* from the end of the collector */
-	bool patience;    /* wait_ms is `move_after`, times 1 to 2 by chance */
-	bool jitter;      /* false: as if chance had always been 0 */
+	struct choice_times times;
+	/*
+	 * From the end on until the address that was lost leads to a collector
+	 * again: the same one, or another by HAProxy.  0: never; relays have a
+	 * list, and move.
+	 */
+	uint64_t back_ms;
+	bool jitter; /* false: as if chance had always been 0 */
 };
 
 /* Devices that arrive at one collector. */
@@ -30,8 +34,11 @@ struct storm {
 	uint32_t most_in_100_ms;
 };
 
-/* Milliseconds from the end until the attempt that succeeds. */
-uint64_t storm_arrival_ms(const struct storm_rules *r, uint64_t *random);
+/*
+ * Milliseconds from the end until the attempt that succeeds; state: of the
+ * random numbers.
+ */
+uint64_t storm_arrival_ms(const struct storm_rules *r, uint64_t *state);
 void storm_run(struct storm *s, const struct storm_rules *r, uint32_t devices);
 
 #endif /* TESTS_BENCH_SCALE_STORM_H */

@@ -8,7 +8,8 @@
 #include "tests/bench/scale/storm.h"
 
 #define DEVICES 20000
-#define RETRY   .min_retry_ms = 200, .max_retry_ms = 15000
+#define TIMES   { \
+	.move_after_ms = 30000, .min_retry_ms = 200, .max_retry_ms = 15000 }
 
 static uint32_t
 arrived(const struct storm *s, uint32_t from, uint32_t to)
@@ -21,24 +22,24 @@ arrived(const struct storm *s, uint32_t from, uint32_t to)
 }
 
 static void
-devices_move_between_their_patience_and_twice_that_and_a_pause(void **state)
+devices_move_evenly_between_their_patience_and_twice_that(void **state)
 {
-	static const struct storm_rules rules = { RETRY, 30000, true, true };
+	static const struct storm_rules rules = { TIMES, 0, true };
 	struct storm s;
+	uint32_t i;
 
 	storm_run(&s, &rules, DEVICES);
 	assert_int_equal(s.late, 0);
-	assert_int_equal(arrived(&s, 30, 60 + 15), DEVICES);
-	/* not more in a second than twice of an even 30 s */
-	assert_true(arrived(&s, 30, 60) > DEVICES * 8 / 10);
-	for (uint32_t i = 30; i < 75; i++)
-		assert_in_range(s.in[i], 0, DEVICES / 15);
+	assert_int_equal(arrived(&s, 30, 61), DEVICES);
+	/* evenly: six standard deviations */
+	for (i = 30; i < 60; i++)
+		assert_in_range(s.in[i], DEVICES / 30 - 155, DEVICES / 30 + 155);
 }
 
 static void
 without_jitter_all_come_at_once(void **state)
 {
-	static const struct storm_rules rules = { RETRY, 30000, true, false };
+	static const struct storm_rules rules = { TIMES, 0, false };
 	struct storm s;
 
 	storm_run(&s, &rules, DEVICES);
@@ -48,7 +49,7 @@ without_jitter_all_come_at_once(void **state)
 static void
 an_outage_spreads_devices_over_their_pause(void **state)
 {
-	static const struct storm_rules rules = { RETRY, 5000, false, true };
+	static const struct storm_rules rules = { TIMES, 5000, true };
 	struct storm s;
 
 	storm_run(&s, &rules, DEVICES);
@@ -60,7 +61,7 @@ an_outage_spreads_devices_over_their_pause(void **state)
 static void
 an_outage_that_no_time_counts_is_told(void **state)
 {
-	static const struct storm_rules rules = { RETRY, 3600000, false, true };
+	static const struct storm_rules rules = { TIMES, 3600000, true };
 	struct storm s;
 
 	storm_run(&s, &rules, 10);
@@ -73,7 +74,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
-		    devices_move_between_their_patience_and_twice_that_and_a_pause),
+		    devices_move_evenly_between_their_patience_and_twice_that),
 		cmocka_unit_test(without_jitter_all_come_at_once),
 		cmocka_unit_test(an_outage_spreads_devices_over_their_pause),
 		cmocka_unit_test(an_outage_that_no_time_counts_is_told),
