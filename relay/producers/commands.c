@@ -176,6 +176,7 @@ set_up(struct local *l, uint32_t cmd, struct part m)
 		local_log(l, "an instance", "too many buffers, or no memory");
 	else if ((i = find_or_make(l, &s, buffer)) != NULL) {
 		note_origin(l, i);
+		i->runs |= cmd == GetAsyncCommandResponse_start_data_source;
 		if (local_set_up_tracing(l, 0) == 0)
 			send_setup(l, cmd, m, i->id, buffer);
 		return;

@@ -183,6 +183,7 @@ put_instances(struct move_out *out)
 		pb_put_uint(&out->w, LinkMoveInstance_source, i->source);
 		pb_put_uint(&out->w, LinkMoveInstance_started,
 		    i->state == LOCAL_INSTANCE_STARTED);
+		pb_put_uint(&out->w, LinkMoveInstance_runs, i->runs);
 		pb_nest_end(&out->w, mark);
 	}
 }

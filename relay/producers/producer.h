@@ -78,6 +78,7 @@ struct local_instance {
 	uint16_t buffer; /* local_buffer.id; 0: none */
 	uint32_t source; /* LinkOrigin.source, if its buffer has_origin */
 	enum local_instance_state state;
+	bool runs;       /* StartDataSource came */
 	bool notifies_stop; /* as its data source says, as no_flush */
 	bool no_flush;
 	char name[];   /* of its data source */

@@ -12,13 +12,6 @@ struct former_buffer {
 	uint32_t own; /* or NOWHERE, LATE */
 };
 
-struct former_instance {
-	uint64_t id;
-	uint32_t buffer;
-	uint32_t source;
-	bool started;
-};
-
 /* A chunk of a writer that was scraped for another collector. */
 struct former_part {
 	struct hash_link by_chunk;
@@ -79,8 +72,7 @@ former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
 }
 
 int
-former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
-    uint32_t source, bool started)
+former_ids_add_instance(struct producer *p, const struct former_instance *i)
 {
 	struct former_ids *f = p->former;
 	struct former_instance *grown;
@@ -91,8 +83,7 @@ former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
 	if (grown == NULL)
 		return -1;
 	f->instances = grown;
-	f->instances[f->n_instances++] = (struct former_instance){ .id = id,
-		.buffer = buffer, .source = source, .started = started };
+	f->instances[f->n_instances++] = *i;
 	return 0;
 }
 
@@ -166,23 +157,21 @@ former_ids_forget_buffer(struct producer *p, uint16_t own)
 			f->buffers[n].own = FORMER_IDS_LATE;
 }
 
-static uint64_t
-take(struct former_ids *f, size_t at, bool *started)
+static bool
+take(struct former_ids *f, size_t at, struct former_instance *out)
 {
-	uint64_t id = f->instances[at].id;
-
-	*started = f->instances[at].started;
+	*out = f->instances[at];
 	f->instances[at] = f->instances[--f->n_instances];
 	if (f->n_instances == 0) {
 		free(f->instances);
 		f->instances = NULL;
 	}
-	return id;
+	return true;
 }
 
-uint64_t
+bool
 former_ids_take_instance(struct producer *p, uint16_t own, uint32_t source,
-    bool *started)
+    struct former_instance *out)
 {
 	struct former_ids *f = p->former;
 	size_t n;
@@ -190,16 +179,14 @@ former_ids_take_instance(struct producer *p, uint16_t own, uint32_t source,
 	for (n = 0; n < f->n_instances; n++)
 		if (f->instances[n].source == source &&
 		    former_ids_buffer(p, f->instances[n].buffer) == own)
-			return take(f, n, started);
-	return 0;
+			return take(f, n, out);
+	return false;
 }
 
-uint64_t
-former_ids_take_left(struct producer *p)
+bool
+former_ids_take_left(struct producer *p, struct former_instance *out)
 {
-	bool started;
-
-	return p->former->n_instances == 0 ? 0 : take(p->former, 0, &started);
+	return p->former->n_instances > 0 && take(p->former, 0, out);
 }
 
 void

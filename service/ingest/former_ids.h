@@ -17,6 +17,15 @@
 
 struct producer;
 
+/* A data source that a former collector has set up. */
+struct former_instance {
+	uint64_t id;
+	uint32_t buffer; /* of the former collector's; of its session */
+	uint32_t source; /* its place in the session's config */
+	bool runs;       /* it was started */
+	bool acked;      /* its start was acknowledged */
+};
+
 /* No session here has the buffer: its data is lost (former_ids_buffer()). */
 #define FORMER_IDS_NOWHERE UINT32_MAX
 /* The session that had the buffer has ended: its data is late. */
@@ -36,12 +45,9 @@ int former_ids_begin(struct producer *p, uint32_t tag) MUST_CHECK;
  */
 int former_ids_add_buffer(struct producer *p, uint32_t id, uint32_t own)
     MUST_CHECK;
-/*
- * Adds a data source that runs; source: its place in the session's config, of a
- * session that has this buffer.  -1: no memory, or too many.
- */
-int former_ids_add_instance(struct producer *p, uint64_t id, uint32_t buffer,
-    uint32_t source, bool started) MUST_CHECK;
+/* Adds a data source (copied).  -1: no memory, or too many. */
+int former_ids_add_instance(struct producer *p,
+    const struct former_instance *i) MUST_CHECK;
 
 /* Notes how much of a chunk another collector has.  -1: no memory. */
 int former_ids_add_part(struct producer *p, uint32_t writer, uint32_t chunk,
@@ -61,12 +67,12 @@ bool former_ids_has_nowhere(const struct producer *p);
 void former_ids_forget_buffer(struct producer *p, uint16_t own);
 /*
  * Takes the data source of this place in the config of the session that has the
- * buffer of ours.  The id that it keeps; 0: there is none.
+ * buffer of ours.  False: there is none.
  */
-uint64_t former_ids_take_instance(struct producer *p, uint16_t own,
-    uint32_t source, bool *started);
-/* Takes one that no session has taken.  0: none is left. */
-uint64_t former_ids_take_left(struct producer *p);
+bool former_ids_take_instance(struct producer *p, uint16_t own,
+    uint32_t source, struct former_instance *out);
+/* Takes one that no session has taken.  False: none is left. */
+bool former_ids_take_left(struct producer *p, struct former_instance *out);
 
 /* Frees p->former; NULL is fine. */
 void former_ids_free(struct producer *p);

@@ -195,8 +195,9 @@ take_ids(struct producer *p, const Tributary__LinkMove *m)
 			return no_memory;
 	for (n = 0; n < m->n_instance; n++) {
 		i = m->instance[n];
-		if (former_ids_add_instance(p, i->id, i->buffer, i->source,
-		    i->started) != 0)
+		if (former_ids_add_instance(p, &(struct former_instance){
+		    .id = i->id, .buffer = i->buffer, .source = i->source,
+		    .runs = i->runs, .acked = i->started }) != 0)
 			return no_memory;
 	}
 	return NULL;
@@ -257,10 +258,10 @@ static void
 settle(struct producer *p)
 {
 	struct session *s;
-	uint64_t id;
+	struct former_instance left;
 
-	while ((id = former_ids_take_left(p)) != 0)
-		p->ops->stop_data_source(p->port, id);
+	while (former_ids_take_left(p, &left))
+		p->ops->stop_data_source(p->port, left.id);
 	TAILQ_FOREACH(s, &p->service->sessions, link)
 		instance_clear_state(s, p);
 }

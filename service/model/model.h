@@ -122,9 +122,13 @@ struct ds_instance {
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
 	bool no_flush;
-	/* Runs already, for a former collector: neither set up nor started. */
-	bool goes_on;
-	bool acked_before; /* goes_on: its start was acknowledged, too */
+	/* How far a former collector had it: set up at least, or not at all. */
+	enum {
+		BEFORE_NOTHING,
+		BEFORE_SET_UP,
+		BEFORE_STARTED,
+		BEFORE_ACKED, /* its start was acknowledged, too */
+	} before;
 };
 
 TAILQ_HEAD(data_source_list, data_source);

@@ -113,14 +113,17 @@ static void
 name(struct ds_instance *i, uint16_t buffer)
 {
 	struct session *s = i->session;
+	struct former_instance f;
 
-	if (i->producer->former != NULL)
-		i->id = former_ids_take_instance(i->producer, buffer,
-		    (uint32_t)(i->want - s->config->data_sources),
-		    &i->acked_before);
-	i->goes_on = i->id != 0;
-	if (!i->goes_on)
+	if (i->producer->former != NULL && former_ids_take_instance(
+	    i->producer, buffer, (uint32_t)(i->want - s->config->data_sources),
+	    &f)) {
+		i->id = f.id;
+		i->before = f.acked ? BEFORE_ACKED :
+		    f.runs ? BEFORE_STARTED : BEFORE_SET_UP;
+	} else {
 		i->id = ++s->service->last_instance_id;
+	}
 }
 
 struct ds_instance *
@@ -165,7 +168,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	s->n_in_state[i->state]++;
 	p->n_instances++;
 	session_vms_add(s, want, ds);
-	if (!i->goes_on)
+	if (i->before == BEFORE_NOTHING)
 		p->ops->setup_data_source(p->port, i->id, config, len);
 	session_instance_made(s, i);
 	return i;
@@ -199,10 +202,10 @@ instance_start(struct ds_instance *i)
 	/* Cannot fail: the config was kept when the instance was set up. */
 	if (config_of(i->session, i->want, &config, &len) != 0)
 		return;
-	if (!i->goes_on)
+	if (i->before < BEFORE_STARTED)
 		i->producer->ops->start_data_source(i->producer->port, i->id,
 		    config, len);
-	set_state(i, i->will_notify_on_start && !i->acked_before ?
+	set_state(i, i->will_notify_on_start && i->before != BEFORE_ACKED ?
 	    INSTANCE_STARTING : INSTANCE_STARTED);
 }
 

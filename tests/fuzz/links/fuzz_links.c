@@ -399,6 +399,7 @@ put_move_part(struct pb_writer *a)
 		pb_put_uint(a, LinkMoveInstance_buffer, number());
 		pb_put_uint(a, LinkMoveInstance_source, byte() % 3);
 		pb_put_uint(a, LinkMoveInstance_started, how >> 7);
+		pb_put_uint(a, LinkMoveInstance_runs, how >> 6 & 1);
 		pb_nest_end(a, mark);
 		break;
 	case 3:

@@ -126,6 +126,7 @@ a_producer_is_told_with_all_that_it_has(void **state)
 	assert_int_equal(m->instance[0]->buffer, 4242);
 	assert_int_equal(m->instance[0]->source, 3);
 	assert_false(m->instance[0]->started);
+	assert_true(m->instance[0]->runs);
 	assert_int_equal(m->n_register_source, 1);
 	/* Once it has said that it started, so is that. */
 	assert_true(client_call(&c, P_STARTED, args_uint(1, s.id))->ok);

@@ -28,7 +28,7 @@ enum {
 };
 
 /* Commands: fields of GetAsyncCommandResponse. */
-enum { STOP = 2, TRACING = 3, SETUP = 6, CLEAR = 7 };
+enum { START = 1, STOP = 2, TRACING = 3, SETUP = 6, CLEAR = 7 };
 
 /* Ids of the former collector. */
 #define BUFFER   5u
@@ -130,6 +130,7 @@ put_instance(struct pb_writer *w, uint64_t id, uint32_t buffer,
 	pb_put_uint(w, LinkMoveInstance_buffer, buffer);
 	pb_put_uint(w, LinkMoveInstance_source, source);
 	pb_put_uint(w, LinkMoveInstance_started, 1);
+	pb_put_uint(w, LinkMoveInstance_runs, 1);
 	pb_nest_end(w, mark);
 }
 
@@ -274,6 +275,34 @@ producers_of_later_name_buffers_by_the_tag(void **state)
 	    "late two");
 	assert_int_equal(client_count_in_trace(&cons, "late "), 2);
 	assert_int_equal(r.ports->service->counters.wrong_buffer, 0);
+	done(&r, &cons);
+}
+
+/* A session that waits for its start, as its like at the former collector. */
+static void
+a_data_source_that_was_only_set_up_is_started(void **state)
+{
+	struct relay_end r;
+	struct client cons;
+	struct pb_writer w;
+	struct pb_field f;
+	size_t mark;
+
+	begin(*state, &cons, &r, MOVING_SOURCE("") "deferred_start: true ");
+	put_producer(&w, 1);
+	put_buffer(&w, BUFFER, the_session(*state));
+	mark = pb_nest_begin(&w, LinkMove_instance);
+	pb_put_uint(&w, LinkMoveInstance_id, INSTANCE);
+	pb_put_uint(&w, LinkMoveInstance_buffer, BUFFER);
+	pb_nest_end(&w, mark);
+	put_source(&w, "src");
+	relay_end_move(&r, &w);
+	assert_int_equal(relay_end_open_moved(&r), MOVED);
+	relay_end_expect(&r, 1, LINK_DOWN_COMMAND, &f);
+	assert_int_equal(f.data[0] >> 3, TRACING);
+	assert_true(client_call(&cons, C_START, NULL)->ok);
+	relay_end_expect(&r, 1, LINK_DOWN_COMMAND, &f);
+	assert_int_equal(f.data[0] >> 3, START);
 	done(&r, &cons);
 }
 
@@ -631,6 +660,7 @@ main(void)
 		T(a_data_source_goes_on_without_a_command),
 		T(a_channel_of_several_messages_was_consumed_once),
 		T(producers_of_later_name_buffers_by_the_tag),
+		T(a_data_source_that_was_only_set_up_is_started),
 		T(what_is_told_again_in_a_block_changes_nothing),
 		T(what_no_session_has_is_stopped_and_its_data_told_as_lost),
 		T(data_of_a_session_that_has_ended_is_late_and_not_lost),
