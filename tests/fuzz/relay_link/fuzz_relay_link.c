@@ -6,7 +6,8 @@
  * network does, the relay resumes, and everything of the honest one arrives,
  * once and in order.
  *
- * Where bytes are changed on the way, nothing is promised but that both live.
+ * Where bytes are changed on the way, or another collector has the place of the
+ * first, nothing is promised but that all live.
  *
  * input: records (stage/script.h); the first is flags.
  */
@@ -84,6 +85,24 @@ new_channel_cb(void *arg)
 	return outbox_new_channel(f.outbox);
 }
 
+static bool
+channel_is_empty_cb(void *arg, uint32_t channel)
+{
+	return outbox_channel_is_empty(f.outbox, channel);
+}
+
+static uint64_t
+channel_place_cb(void *arg, uint32_t channel)
+{
+	return outbox_channel_place(f.outbox, channel);
+}
+
+static bool
+has_arrived_cb(void *arg, uint32_t channel, uint64_t place)
+{
+	return outbox_has_arrived(f.outbox, channel, place);
+}
+
 static void
 start_relay(bool compressed)
 {
@@ -95,7 +114,10 @@ start_relay(bool compressed)
 	    .settings = &settings };
 	struct producers_setup producers = { .loop = f.stage.loop,
 	    .settings = &settings, .state_dirfd = -1,
-	    .new_channel = new_channel_cb };
+	    .new_channel = new_channel_cb,
+	    .channel_is_empty = channel_is_empty_cb,
+	    .channel_place = channel_place_cb,
+	    .has_arrived = has_arrived_cb };
 	char err[512];
 
 	settings.compression_level = compressed;
@@ -195,6 +217,13 @@ act_on_network(const struct script_op *op)
 	case 5: /* a new one while the old one is not known to be gone */
 		connect_them();
 		break;
+	case 6:
+		if (f.witness == NULL) {
+			stage_replace_collector(&f.stage);
+			connect_them();
+			break;
+		}
+		/* fallthrough */
 	default:
 		network_carry(&f.network, way, how[1] | (how[2] & 15u) << 8);
 		break;

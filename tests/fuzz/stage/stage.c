@@ -96,6 +96,17 @@ stage_set_grace(uint64_t ms)
 }
 
 void
+stage_replace_collector(struct stage *s)
+{
+	struct links *t = s->service->links;
+	struct link *l;
+
+	t->collector_id[0]++;
+	while ((l = TAILQ_FIRST(&t->all)) != NULL)
+		link_end(l, LINK_GRACE_OVER, "another collector has its place");
+}
+
+void
 stage_add(struct stage *s, struct wire *w)
 {
 	if (s->n_wires == STAGE_WIRES)

@@ -52,6 +52,11 @@ extern const struct peer stage_remote;
 void stage_begin(struct stage *s);
 /* How long links survive their connections, from now on. */
 void stage_set_grace(uint64_t ms);
+/*
+ * The collector becomes another one with the same sessions: it knows no link,
+ * and no relay knows it.
+ */
+void stage_replace_collector(struct stage *s);
 void stage_add(struct stage *s, struct wire *w);
 /* Connects a wire to a port. */
 void stage_open(struct stage *s, struct wire *w, int port,
