@@ -633,6 +633,31 @@ a_relay_that_went_on_has_not_left(void **state)
 	done(&r, &cons);
 }
 
+/* A block with it may have to wait for its turn. */
+static void
+a_relay_that_left_is_known_when_its_queue_is_done(void **state)
+{
+	static const uint8_t message[] = { LINK_UP_LEAVE << 3 | PB_BYTES, 0 };
+	struct ports *p = *state;
+	struct relay_end r;
+	struct client cons;
+	struct link *l;
+
+	begin(p, &cons, &r, MOVING_SOURCE(""));
+	move_producer(&r);
+	assert_int_equal(relay_end_open_moved(&r), MOVED);
+	l = TAILQ_FIRST(&p->service->links->all);
+	assert_int_equal(link_channel_queue(&l->own, message,
+	    sizeof(message)), 0);
+	relay_end_cut(&r);
+	assert_int_equal(p->service->links->n, 1);
+	link_channel_make_ready(&l->own);
+	ports_wait(&cons, has_no_links, p);
+	assert_int_equal(p->service->n_producers, 0);
+	assert_int_equal(relay_end_open(&r), MOVES);
+	done(&r, &cons);
+}
+
 static void
 relays_are_asked_to_leave(void **state)
 {
@@ -675,6 +700,7 @@ main(void)
 		T(moves_that_wait_count_in_the_memory_of_all),
 		T(a_relay_that_left_is_not_waited_for_and_may_come_back),
 		T(a_relay_that_went_on_has_not_left),
+		T(a_relay_that_left_is_known_when_its_queue_is_done),
 		T(relays_are_asked_to_leave),
 	};
 
