@@ -13,6 +13,11 @@
 
 /* Time that producers get for their flush. */
 #define LEAVE_FLUSH_MS 5000u
+/*
+ * Collectors that are left, each within move_after_ms of the one before: where
+ * all drain, a relay does not go round among them.
+ */
+#define LEAVE_TIMES_MAX 4u
 
 static void
 asked(void *arg, uint32_t channel)
@@ -63,8 +68,10 @@ uplink_leave_begin(struct uplink *u, enum choice_why why)
 		return;
 	/* No other answered, and it is the same again: it lives, after all. */
 	outbox_state(u->setup.outbox, &st);
-	if (memcmp(st.collector_id, u->leave.left_id, LINK_ID_BYTES) == 0 &&
-	    loop_now_ms() - u->leave.left_ms < s->move_after_ms)
+	if (loop_now_ms() - u->leave.left_ms >= s->move_after_ms)
+		u->leave.times = 0;
+	else if (u->leave.times >= LEAVE_TIMES_MAX || memcmp(st.collector_id,
+	    u->leave.left_id, LINK_ID_BYTES) == 0)
 		return;
 	u->leave.state = LEAVE_FLUSHES;
 	u->leave.why = why;
@@ -86,6 +93,7 @@ go_cb(void *arg)
 		return;
 	outbox_state(u->setup.outbox, &st);
 	u->leave.left_ms = loop_now_ms();
+	u->leave.times++;
 	memcpy(u->leave.left_id, st.collector_id, LINK_ID_BYTES);
 	uplink_move_on(u, u->leave.why);
 }

@@ -82,7 +82,8 @@ struct uplink {
 		enum choice_why why;
 		size_t awaited; /* producers whose flush is under way */
 		struct loop_timer *patience; /* armed in FLUSHES */
-		uint64_t left_ms; /* when one was last left so, and which */
+		unsigned times;   /* that one was left so, in a row */
+		uint64_t left_ms; /* when it was last, and which */
 		uint8_t left_id[LINK_ID_BYTES];
 		struct loop_call call;
 	} leave;

@@ -21,22 +21,34 @@ is_due(const struct links *t, const struct link *l, uint64_t now)
 	    now - l->asked_to_leave_ms >= ASK_AGAIN_MS;
 }
 
-static void
-tick_cb(void *arg)
+/* Asks up to `most` of those that were asked before, or never. */
+static unsigned
+ask(struct links *t, bool before, unsigned most)
 {
-	struct links *t = arg;
 	uint64_t now = loop_now_ms();
 	unsigned asked = 0;
 	struct link *l;
 
 	TAILQ_FOREACH(l, &t->all, all) {
-		if (!is_due(t, l, now))
+		if (asked == most)
+			break;
+		if ((l->asked_to_leave_ms != 0) != before ||
+		    !is_due(t, l, now))
 			continue;
 		l->asked_to_leave_ms = now;
 		link_tell(&l->own, LINK_DOWN_DRAIN, "", 0);
-		if (++asked == LINKS_PER_TICK)
-			break;
+		asked++;
 	}
+	return asked;
+}
+
+static void
+tick_cb(void *arg)
+{
+	struct links *t = arg;
+
+	/* First the others: those that stay must not keep them from it. */
+	(void)ask(t, true, LINKS_PER_TICK - ask(t, false, LINKS_PER_TICK));
 }
 
 int

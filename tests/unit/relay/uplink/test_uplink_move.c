@@ -254,6 +254,31 @@ a_collector_that_was_left_just_now_is_not_left_again(void **state)
 	fakes_expect("settle; settle ends; ");
 }
 
+/* All of a fleet drain, and each has just taken the relay in. */
+static void
+a_relay_does_not_go_round_for_ever(void **state)
+{
+	int i;
+
+	asked_to_leave(0);
+	another_collector();
+	for (i = 0; i < 10; i++) {
+		COLLECTOR->id[0] = (char)('a' + i);
+		world_pass(300);
+		assert_int_equal(world_view()->state, UPLINK_LINKED);
+		collector_say(COLLECTOR, 0, LINK_DOWN_DRAIN, "");
+		world_settle();
+		if (world_view()->state == UPLINK_LINKED)
+			break;
+	}
+	assert_int_equal(i, 3);
+	fakes.log[0] = '\0';
+	world_pass(30000);
+	collector_say(COLLECTOR, 0, LINK_DOWN_DRAIN, "");
+	world_settle();
+	fakes_expect("settle; settle ends; ");
+}
+
 static void
 who_does_not_flush_is_not_waited_for_long(void **state)
 {
@@ -309,6 +334,7 @@ main(void)
 		T(what_producers_flush_arrives_and_the_rest_is_the_next_one_s),
 		T(without_producers_it_leaves_at_once),
 		T(a_collector_that_was_left_just_now_is_not_left_again),
+		T(a_relay_does_not_go_round_for_ever),
 		T(who_does_not_flush_is_not_waited_for_long),
 		T(a_cut_ends_it_and_what_was_held_goes_on),
 		T(a_relay_that_stops_meanwhile_sends_what_it_held),
