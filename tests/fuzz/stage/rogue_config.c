@@ -11,9 +11,12 @@
 #define SOURCES "data_sources { config { name: \"a\" } } "
 #define SHORT   "flush_timeout_ms: 1 data_source_stop_timeout_ms: 1 "
 
+/* Another collector may have the same one. */
+#define SHARED  "trace_all_machines: true trace_uuid_lsb: 3 "
+
 static const char *const bases[] = {
 	"buffers { size_kb: 16 } " SOURCES SHORT,
-	"buffers { size_kb: 16 } " SOURCES SHORT "trace_all_machines: true",
+	"buffers { size_kb: 16 } " SOURCES SHORT SHARED,
 	"buffers { size_kb: 8 } buffers { size_kb: 8 fill_policy: DISCARD } "
 	    SOURCES "data_sources { config { name: \"b\" target_buffer: 1 } } "
 	    SHORT "bugreport_score: 3 unique_session_name: \"n\"",
@@ -32,8 +35,8 @@ static const char *const bases[] = {
 	"buffers { size_kb: 16 clear_before_clone: true } data_sources { "
 	    "config { name: \"a\" } producer_name_filter: \"p\" } "
 	    "data_sources { config { name: \"c\" } } " SHORT
-	    "trace_all_machines: true incremental_state_config { "
-	    "clear_period_ms: 1 } flush_period_ms: 1 exclusive_prio: 1 "
+	    SHARED "incremental_state_config { clear_period_ms: 1 } "
+	    "flush_period_ms: 1 exclusive_prio: 1 "
 	    "unique_session_name: \"n\"",
 	"buffers { size_kb: 4 } " SHORT "exclusive_prio: 2 "
 	    "session_semaphores { name: \"s\" }",
@@ -41,7 +44,7 @@ static const char *const bases[] = {
 	"buffers { size_kb: 16 } " SOURCES SHORT "write_into_file: true",
 	"buffers { size_kb: 8 } " SOURCES SHORT "write_into_file: true "
 	    "file_write_period_ms: 100 max_file_size_bytes: 20000 "
-	    "write_flush_mode: WRITE_FLUSH_ENABLED trace_all_machines: true",
+	    "write_flush_mode: WRITE_FLUSH_ENABLED " SHARED,
 };
 
 static const char *const changes[] = {
