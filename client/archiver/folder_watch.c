@@ -276,6 +276,9 @@ folder_watch_new(const struct folder_watch_setup *setup, char *err,
 		snprintf(err, err_size, "cannot watch the folder %s: %s",
 		    setup->root, errno == ENOSPC ? "the system's limit of "
 		    "watches (fs.inotify.max_user_watches) is reached" :
+		    errno == EMFILE ? "its user's limit of watchers "
+		    "(fs.inotify.max_user_instances), or of open files, is "
+		    "reached" :
 		    strerror(errno));
 		goto fail;
 	}

@@ -10,12 +10,14 @@ import unittest
 
 from harness import chance, tap
 from harness.haproxy import HAPROXY
+from soak import stored
 from soak.fleet import FleetSoak
 
 
 class ForAMoment(FleetSoak):
     every_ms = 2000
     pause_s = 0.3
+    away_s = 2
 
     def say(self, sentence):
         # A comment of TAP: the audit's findings are part of the test.
@@ -23,7 +25,9 @@ class ForAMoment(FleetSoak):
 
     def storm(self, seconds):
         for what in (self.add, self.kill_long, self.drain,
-                     self.restart_haproxy, self.kill_short):
+                     self.restart_haproxy, self.kill_short,
+                     *([self.bucket_away, self.postgresql_away,
+                        self.kill_keeper] if self.stored else ())):
             self.suffer(what)
             self.rest(self.pause_s)
 
@@ -36,7 +40,7 @@ class Fleets(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         print(f"# TRIBUTARY_SEED={chance.SEED}", flush=True)
         self.soak = ForAMoment(folder, chance.SEED, relays=4, producers=3,
-                               rate=20000)
+                               rate=20000, keep=not stored.MISSING)
         self.addCleanup(self.soak.end)
 
     def test_each_packet_is_in_exactly_one_segment(self):
@@ -49,15 +53,31 @@ class Fleets(unittest.TestCase):
         self.assertGreater(report["present"], 1000)
         self.assertGreater(report["moves"], 0)
 
-        # A segment that is not there, or there twice, is found.
-        first, second = max((one.segments() for one in soak.collectors),
-                            key=len)[:2]
+        if soak.stored:
+            # A row that is not there, and an object of something else.
+            soak.stored.database.sql(
+                "DELETE FROM segments WHERE path = (SELECT min(path) FROM "
+                "segments)")
+            soak.stored.bucket.signed("DELETE", soak.stored.bucket.keys()[0])
+            self.assertEqual(len(list(soak.stored.faults())), 3)
+
+        # A segment that is not there, or there twice, is found; no kill excuses
+        # it.
+        written = [kill.after for kill in soak.kills]
+        for kill in soak.kills:
+            kill.after = {}
+        pairs = [pair for one in soak.collectors for pair in
+                 zip(one.segments(), one.segments()[1:])]
+        first, second = max(pairs, key=lambda pair: min(
+            os.path.getsize(path) for path in pair))
         shutil.copy2(first, first + ".kept")
         shutil.copy2(second, first)
         counts = soak.audit().counts
         self.assertGreater(counts["untold"], 0)
         self.assertGreater(counts["doubled"], 0)
         os.replace(first + ".kept", first)
+        for kill, after in zip(soak.kills, written):
+            kill.after = after
         soak.faults.clear()
         soak.audit()
         self.assertEqual(soak.faults, [])

@@ -192,9 +192,16 @@ class Bucket:
         return int(head.split()[1]), head, body
 
     def keys(self):
-        body = self.signed("GET", "", "?encoding-type=url&list-type=2")[2]
-        return sorted(urllib.parse.unquote(part.split("</Key>")[0])
-                      for part in body.decode().split("<Key>")[1:])
+        """The store lists a thousand at a time."""
+        found = []
+        while True:
+            after = urllib.parse.quote(found[-1], safe="") if found else ""
+            body = self.signed("GET", "", "?encoding-type=url&list-type=2" +
+                               (f"&start-after={after}" if after else ""))[2]
+            found += [urllib.parse.unquote(part.split("</Key>")[0])
+                      for part in body.decode().split("<Key>")[1:]]
+            if b"<IsTruncated>true" not in body:
+                return sorted(found)
 
     def uploads(self):
         """How many uploads in parts are not completed."""

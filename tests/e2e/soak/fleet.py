@@ -22,15 +22,16 @@ from harness.device import Device
 from harness.haproxy import DOMAIN, Haproxy, health
 from harness.loop import SCALE, Loop
 from harness.ports import free_port
-from soak import books
+from soak import books, stored
 from soak.crowd import Crowd, Keys
-from soak.spread import Kill, Spread
+from soak.spread import Cut, Kill, Spread
 
 PERIOD_MS = 500  # between two writes of a recording's file
 BUFFER_KB = 16384
 MOVE_AFTER_S = 1
-EARLY_S = 3      # what is older, a collector has in its file
+EARLY_S = 6      # what is older was flushed, and is in a file
 SOURCE = "soak.fleet"
+FIRST_UID = 30000
 
 SETTINGS = """
 archive_dir: "{archive}"
@@ -92,7 +93,11 @@ class Collector:
 class FleetSoak:
     every_ms = 10000
 
-    def __init__(self, folder, seed, relays, producers, rate):
+    pause_s = 5
+    away_s = 60  # the bucket, and PostgreSQL
+
+    def __init__(self, folder, seed, relays, producers, rate, keep=False):
+        """keep: segments go to a bucket, their rows to PostgreSQL."""
         self.folder = folder
         self.random = random.Random(seed)
         self.n_relays, self.n_producers, self.rate = relays, producers, rate
@@ -102,11 +107,14 @@ class FleetSoak:
         self.devices = []
         self.crowd = None
         self.kills = []
+        self.cuts = []   # HAProxy's ends
         self.done = collections.Counter()
         self.faults = []
         self.snapshots = collections.deque()
+        self.due = []    # (when, what)
         self.moves = 0
         self.told = []  # of each relay: {cause: packets}
+        self.stored = stored.Stored(folder) if keep else None
 
     def say(self, sentence):
         print(time.strftime("%H:%M:%S"), sentence, flush=True)
@@ -118,6 +126,7 @@ class FleetSoak:
     def until(self, condition, what, timeout=120):
         def look():
             self.snapshot()
+            self.serve_due(time.monotonic())
             return condition()
         return self.loop.until(look, what, timeout)
 
@@ -133,14 +142,14 @@ class FleetSoak:
                             f"*.{DOMAIN}")
         self.port, self.web_port = free_port(), free_port()
         for n in (1, 2):
-            self.collectors.append(Collector(self, n))
+            self.add_collector(n)
         self.haproxy = Haproxy(self.folder, self.loop.until, *self.words())
         self.haproxy.start()
         # The third is not there yet.
         direct = ",".join(f"tls://127.0.0.{n}:{self.port}" for n in (1, 2, 3))
         for n in range(self.n_relays):
             self.devices.append(self.device(
-                f"r{n}", direct if n % 2 else
+                n, direct if n % 2 else
                 f"tls://127.0.0.1:{self.haproxy.port}"))
         for device in self.devices:
             self.until(device.linked, f"{device.name} is linked")
@@ -150,23 +159,42 @@ class FleetSoak:
             where += ["--connect", device.socket]
         self.crowd = Crowd(self.folder, "crowd", Keys(), *where, "--source",
                            SOURCE, "--producers", self.n_producers, "--rate",
-                           self.rate, "--size", "80-400", "--shm-kb", 64)
+                           self.rate, "--size", "80-400", "--shm-kb", 64,
+                           # Else all write at the same moments.
+                           "--ramp", max(100, self.n_producers // 10))
         self.crowd.start()
         self.until(lambda: sum(1 for e in self.entries().values() if
                                e.written) >= self.n_producers,
                    "all producers write", 300)
         self.say(f"{self.n_producers} producers write")
 
+    def add_collector(self, n):
+        self.collectors.append(Collector(self, n))
+        if self.stored:
+            self.stored.add(self.collectors[-1])
+
     def words(self):
         return [*(one.address for one in self.collectors), "--health-port",
                 str(self.web_port), "--health-ca", self.ca.path("ca.pem")]
 
-    def device(self, name, to):
-        return Device(
-            self.folder, name, to, spool_kb=4096, flags=[
-                "--tls-dir", self.ca.issue(name, "relay"), "--tls-name",
-                DOMAIN, "--sni-machine", "--move-after", f"{MOVE_AFTER_S}s",
-                "--log-level", "info"]).start()
+    def device(self, n, to):
+        """Each a user of its own, as one may have 128 watchers of folders."""
+        wrap = []
+        tls = self.ca.issue(f"r{n}", "relay")
+        if os.geteuid() == 0:
+            uid = str(FIRST_UID + n)
+            wrap = ["setpriv", "--reuid", uid, "--regid", uid,
+                    "--clear-groups"]
+        made = Device(
+            self.folder, f"r{n}", to, spool_kb=4096, wrap=wrap, flags=[
+                "--tls-dir", tls, "--tls-name", DOMAIN, "--sni-machine",
+                "--move-after", f"{MOVE_AFTER_S}s", "--log-level", "info"])
+        if wrap:
+            for path in (self.folder, self.ca.folder, os.path.dirname(tls)):
+                os.chmod(path, 0o711)
+            subprocess.run(["chown", "-R", f"{uid}:{uid}", tls, made.folder],
+                           check=True)
+        return made.start()
 
     def entries(self):
         found = {}
@@ -227,15 +255,40 @@ class FleetSoak:
         self.gone_for(collector, self.random.random() * 4)
 
     def restart_haproxy(self):
+        before = self.snapshots[0][1]
         self.haproxy.stop()
+        self.cuts.append(Cut(before, self.written()))
         self.rest(self.random.random() * 2)
         self.haproxy.start()
 
     def add(self):
         """A third collector."""
-        self.collectors.append(Collector(self, 3))
+        self.add_collector(3)
         self.haproxy.set(*self.words())
         self.restart_haproxy()
+
+    def kill_keeper(self):
+        """Archiver and uploader of a collector."""
+        keeper = self.random.choice(self.stored.keepers)
+        keeper.kill()
+        keeper.start()
+
+    def bucket_away(self):
+        self.stored.cut_bucket()
+        self.later(self.stored.mend_bucket)
+
+    def postgresql_away(self):
+        self.stored.server.kill()
+        self.later(self.stored.server.start)
+
+    def later(self, what):
+        """All else goes on meanwhile."""
+        self.due.append((time.monotonic() + self.away_s, what))
+
+    def serve_due(self, now):
+        for entry in [entry for entry in self.due if entry[0] <= now]:
+            self.due.remove(entry)
+            entry[1]()
 
     def suffer(self, what):
         self.say(what.__name__)
@@ -251,6 +304,9 @@ class FleetSoak:
         self.suffer(self.add)
         kinds = [self.kill_short, self.kill_long, self.drain,
                  self.restart_haproxy]
+        if self.stored:
+            kinds.append(self.kill_keeper)
+            self.suffer(self.bucket_away)
         turn = []
         while time.monotonic() - began < seconds:
             if not turn:
@@ -258,8 +314,9 @@ class FleetSoak:
             self.suffer(turn.pop())
             self.rest(self.random.expovariate(1 / self.pause_s))
             self.look(time.monotonic() - began)
-
-    pause_s = 5
+            if self.stored and not self.due and \
+                    not self.done["postgresql_away"]:
+                self.suffer(self.postgresql_away)
 
     def look(self, seconds):
         self.crowd.check()
@@ -285,9 +342,14 @@ class FleetSoak:
             one.daemon.stop()
         for device in self.devices:
             device.stop()
+        if self.stored:
+            self.until(lambda: not self.due and self.stored.has_all(),
+                       "all segments are stored, and their rows", 300)
+            for keeper in self.stored.keepers:
+                keeper.stop()
 
     def audit(self):
-        spread = Spread(self.kills, self.told)
+        spread = Spread(self.kills, self.cuts, self.told)
         for one in self.collectors:
             if parts := one.segments(".part"):
                 self.wrong(f"parts are left: {parts}")
@@ -307,6 +369,8 @@ class FleetSoak:
         self.storm(seconds)
         self.calm()
         spread = self.audit()
+        for sentence in self.stored.faults() if self.stored else ():
+            self.wrong(sentence)
         return {
             "seconds": seconds, "relays": self.n_relays,
             "producers": self.n_producers, "rate": self.rate,
@@ -332,6 +396,8 @@ class FleetSoak:
         for one in self.collectors:
             one.web.stop()
             one.daemon.kill()
+        if self.stored:
+            self.stored.end()
         self.loop.close()
 
 
@@ -339,7 +405,7 @@ def summary(report):
     return (f"{'GOOD' if report['good'] else 'NOT GOOD'}: " + ", ".join(
         f"{report[name]} {name}" for name in
         ("relays", "producers", "segments", "written", "present", "told",
-         "killed", "untold", "doubled", "disordered", "altered")) + "; " +
+         "killed", "twice", "untold", "doubled", "disordered", "altered")) + "; " +
         ", ".join(f"{n} {what}" for what, n in sorted(
             report["done"].items())))
 
@@ -356,9 +422,12 @@ def main():
     options = parser.parse_args()
     folder = os.environ["SOAK_FOLDER"]
     soak = FleetSoak(folder, options.seed, options.relays, options.producers,
-                     options.rate)
+                     options.rate, keep=not stored.MISSING)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     soak.say(f"seed {options.seed}, in {folder}")
+    if stored.MISSING:
+        soak.say("no bucket and no PostgreSQL: there is no " +
+                 ", ".join(stored.MISSING))
     try:
         report = soak.run(options.minutes * 60)
     finally:
