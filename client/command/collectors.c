@@ -40,6 +40,17 @@ is_taken(const struct collectors *c, const char *name)
 	return false;
 }
 
+/* An address may be a proxy's, which tells collectors apart by name. */
+static bool
+is_same(const struct collector_end *a, const struct collector_end *b)
+{
+	const char *name = a->how.tls_name, *other = b->how.tls_name;
+
+	return a->text != NULL && b->text != NULL &&
+	    strcmp(a->text, b->text) == 0 &&
+	    strcmp(name == NULL ? "" : name, other == NULL ? "" : other) == 0;
+}
+
 static int
 set_end(struct collector_end *e, const char *text, char *err, size_t err_size)
 {
@@ -79,6 +90,29 @@ take_end(const struct text_settings *t, struct collector_end *e,
 	return 0;
 }
 
+/* Refuses a collector that another line names: tables would have it twice. */
+static int
+check_twins(const struct text_settings *t, const struct collectors *c)
+{
+	const struct collector *last = &c->list[c->n - 1], *other;
+	size_t i;
+
+	for (i = 0; i + 1 < c->n; i++) {
+		other = &c->list[i];
+		if (is_same(&last->consumer, &other->consumer))
+			return text_settings_complain(t, "collector.connect",
+			    "%s and %s have the same address, %s: give each "
+			    "its own", other->name, last->name,
+			    last->consumer.text);
+		if (is_same(&last->producer, &other->producer))
+			return text_settings_complain(t, "collector.producers",
+			    "%s and %s have the same address, %s: give each "
+			    "its own", other->name, last->name,
+			    last->producer.text);
+	}
+	return 0;
+}
+
 static int
 take_collector(const struct text_settings *t, const struct reading *r,
     const Tributary__Fleet *m, const Tributary__FleetCollector *from)
@@ -105,9 +139,11 @@ take_collector(const struct text_settings *t, const struct reading *r,
 	if (take_end(t, &to->consumer, from->connect, from->tls != NULL ?
 	    from->tls : m->tls, "collector.connect") != 0)
 		return -1;
-	return take_end(t, &to->producer, from->producers,
+	if (take_end(t, &to->producer, from->producers,
 	    from->producer_tls != NULL ? from->producer_tls : m->producer_tls,
-	    "collector.producers");
+	    "collector.producers") != 0)
+		return -1;
+	return check_twins(t, r->c);
 }
 
 static int

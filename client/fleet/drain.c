@@ -19,7 +19,7 @@
 
 static const char help[] =
     "Usage: tributary fleet drain --fleet FILE NAME...\n"
-    "       tributary fleet drain --connect ADDR\n"
+    "       tributary fleet drain [--connect ADDR]\n"
     "           [--undo] [--after TIME] [--timeout TIME]\n"
     "\n"
     "Has the relays of these collectors go to others, and waits until they have;\n"
@@ -136,15 +136,20 @@ looked_cb(void *arg, const Tributary__DrainReply *reply, const char *why)
 {
 	struct control_peer *p = arg;
 	const struct drain *d = p->ask->arg;
-	char text[128];
+	char text[256];
 
 	if (reply == NULL) {
 		finish(p, why);
 	} else if (reply->links == 0) {
 		finish(p, NULL);
 	} else if (loop_now_ms() >= d->until_ms) {
-		snprintf(text, sizeof(text), "%llu relays have not left; it "
-		    "goes on draining", (unsigned long long)reply->links);
+		snprintf(text, sizeof(text), "%llu %s not left, %s; it goes on "
+		    "draining: wait for it with the same command, or end it "
+		    "with --undo", (unsigned long long)reply->links,
+		    reply->links == 1 ? "relay has" : "relays have",
+		    d->timeout_ms <= d->after_ms ?
+		    "as --timeout is no longer than --after" :
+		    "and --timeout is over");
 		finish(p, text);
 	} else {
 		loop_timer_set(p->late, LOOK_MS, 0);
@@ -216,8 +221,9 @@ print(const struct control_peer *p, bool undo)
 	if (undo)
 		plain_printf(stdout, "%s takes relays again\n", name_of(p));
 	else
-		plain_printf(stdout, "%s drains: %llu relays are to leave\n",
-		    name_of(p), (unsigned long long)reply->links);
+		plain_printf(stdout, "%s drains: %llu %s to leave\n",
+		    name_of(p), (unsigned long long)reply->links,
+		    reply->links == 1 ? "relay is" : "relays are");
 	if (!undo && reply->direct_producers > 0)
 		plain_printf(stdout, "%s: %llu producers of other machines "
 		    "have no relay of ours, and stay until it ends\n",

@@ -304,7 +304,7 @@ class BehindHaproxy(Case):
         first, = places()
         self.assertRegex(
             self.drain(first, "--after", "2s"),
-            r"^the collector drains: 1 relays are to leave\nall have left\n$")
+            r"^the collector drains: 1 relay is to leave\nall have left\n$")
         self.until(lambda: set(places()) - {first}, "it is at another")
         self.assertEqual(relay.log().count("leaving for"), 1, relay.log())
         # None is led there, though it lives.

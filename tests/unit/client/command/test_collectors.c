@@ -101,6 +101,20 @@ a_file_that_makes_no_sense_is_refused(void **state)
 }
 
 static void
+two_at_one_address_are_refused_unless_tls_names_differ(void **state)
+{
+	assert_refused("collector { name: \"a\" connect: \"tls://c:1\" } "
+	    "collector { name: \"b\" connect: \"tls://c:1\" }",
+	    "collector.connect: a and b have the same address, tls://c:1");
+	assert_refused("collector { name: \"a\" producers: \"/p\" } "
+	    "collector { name: \"b\" producers: \"/p\" }",
+	    "collector.producers: a and b have the same address, /p");
+	assert_int_equal(read_text("collector { name: \"a\" connect: "
+	    "\"tls://c:1\" } collector { name: \"b\" connect: "
+	    "\"tls://c:1\" tls { name: \"b\" } }"), 0);
+}
+
+static void
 an_end_that_is_not_there_is_named(void **state)
 {
 	assert_int_equal(read_text("collector { name: \"c1\" connect: \"/c\" "
@@ -162,6 +176,7 @@ main(void)
 		T(each_end_has_its_own_tls),
 		T(flags_fill_what_the_file_leaves_out),
 		T(a_file_that_makes_no_sense_is_refused),
+		T(two_at_one_address_are_refused_unless_tls_names_differ),
 		T(an_end_that_is_not_there_is_named),
 		T(a_word_may_be_for_one_collector),
 		T(several_addresses_are_a_fleet_and_one_is_not),
