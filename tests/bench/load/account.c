@@ -31,6 +31,8 @@ struct state {
 	uint64_t missing;  /* below the ledger's sure, before some packet */
 	uint64_t unmarked; /* of them: the packet behind does not tell */
 	uint64_t unsure;   /* missing, but from sure on */
+	uint64_t tail;      /* as add_up() counted them, as the next */
+	uint64_t cut_short;
 	uint64_t gap_from, gap_to; /* the last gap */
 	uint32_t sequence; /* id in the trace; 0: none was seen */
 	uint32_t machine;
@@ -229,6 +231,35 @@ take_late(struct account *a, const struct numbered *n,
 	}
 }
 
+/* Undoes what add_up() has counted of a sequence that goes on. */
+static void
+take_back(struct account *a, struct state *s, const struct load_entry *e)
+{
+	a->r.sequences--;
+	a->r.sequences_seen--;
+	a->r.written -= e->written;
+	a->r.missing -= s->missing + s->tail;
+	a->r.missing_unsure -= s->unsure;
+	a->r.cut_short -= s->cut_short;
+	s->missing += s->tail;
+	s->unmarked = s->tail = s->cut_short = 0;
+}
+
+/* Numbers [s->next, number) went with the session that was cut short. */
+static void
+take_lost(struct account *a, struct state *s, const struct load_entry *e,
+    uint64_t number)
+{
+	uint64_t kept = number < e->kept ? number : e->kept, missing = 0;
+
+	if (kept > s->next)
+		missing = kept - s->next;
+	s->missing += missing;
+	s->unmarked += missing;
+	a->r.cut_short += number - s->next - missing;
+	s->next = number;
+}
+
 static void
 take(struct account *a, const struct numbered *n, uint32_t sequence,
     uint32_t machine, uint64_t mask)
@@ -248,7 +279,13 @@ take(struct account *a, const struct numbered *n, uint32_t sequence,
 		    "written", n->number, n->key);
 	}
 	see_session(a, e->session);
-	if (s->sequence != 0 && (s->sequence != sequence ||
+	if (e->end == LOAD_LOST && s->part != a->part &&
+	    n->number >= s->next) {
+		/* Its link goes on in the session of the next collector. */
+		if (s->sequence != 0)
+			take_back(a, s, e);
+		take_lost(a, s, e, n->number);
+	} else if (s->sequence != 0 && (s->sequence != sequence ||
 	    s->part != a->part)) {
 		a->r.mixed_up++;
 		example(a, "key %u is in sequences %u and %u%s", n->key,
@@ -393,8 +430,9 @@ take_tail(struct account *a, struct state *s, const struct load_entry *e,
 
 	if (must > s->next)
 		tail = must - s->next;
+	s->tail = tail;
 	if (short_end && e->sure > s->next + tail)
-		a->r.cut_short += e->sure - s->next - tail;
+		a->r.cut_short += s->cut_short = e->sure - s->next - tail;
 	else if (!short_end && e->written > s->next)
 		s->unsure += e->written - s->next - tail;
 	return tail;

@@ -13,7 +13,9 @@
  * Of segments (protos/segment.proto) those of all sessions of a recording may
  * come, a session behind the other and each in order: a packet is in exactly
  * one of them, and what statistics tell is of their session alone.  A session
- * that has no end was cut short: its sequences may lack theirs.
+ * that has no end was cut short: its sequences may lack theirs.  A sequence that
+ * the ledger has as LOAD_LOST, from behind a relay, may go on in the session
+ * that follows: what is between went with the one that was cut short.
  */
 #ifndef TESTS_BENCH_LOAD_ACCOUNT_H
 #define TESTS_BENCH_LOAD_ACCOUNT_H
