@@ -63,7 +63,9 @@ def installed():
         "usr/local/", "usr/") for path in paths}
     for folder in (ROOT / "deploy", pathlib.Path(BUILD) / "deploy"):
         paths |= {f"{UNITS}/{path.name}" for path in folder.iterdir()
-                  if path.suffix in (".service", ".socket")}
+                  if path.suffix in (".service", ".socket") and
+                  # An example is no unit of the system's.
+                  f"usr/share/doc/tributary/{path.name}" not in paths}
     return paths
 
 

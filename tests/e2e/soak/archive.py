@@ -583,6 +583,9 @@ class ArchiveSoak(Soak):
         _, boottime, entries = before[-1]
         kept = {key: entry.sure for key, entry in entries.items()
                 if entry.end == books.WRITING and self.is_direct(key)}
+        # Those that went on after a kill lack what the killed one had.
+        for key in self.marks.kept.keys() - kept.keys():
+            kept[key] = 0
         if deep:
             self.reaches_back(row["path"], data, boottime)
         return self.verify([row["path"]], "flight", kept, ("--prefix",))
@@ -597,6 +600,9 @@ class ArchiveSoak(Soak):
             if not packet.HasField("for_testing") or event.seq_value in seen:
                 continue
             seen.add(event.seq_value)
+            # What the killed collector had of it is not here.
+            if event.seq_value in self.marks.kept:
+                continue
             if event.counter > 0 and packet.timestamp > \
                     trigger_ns - FLIGHT_BEFORE_MS * 1_000_000:
                 self.wrong(f"{path}: sequence {event.seq_value} begins with "
