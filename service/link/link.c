@@ -166,13 +166,13 @@ link_detach(struct link *l)
 	link_channels_forget_closed(l);
 	link_channels_set_cut(l, true);
 	machine_presence_cut(l->machine, l->n_served > 0);
+	if (end_if_left(l))
+		return;
 	/* Without producers there is nothing to wait for, or to lose. */
 	if (l->n_served > 0)
 		log_link(l, LOG_LEVEL_WARN, "cut off, waiting for it", NULL);
 	else
 		log_link(l, LOG_LEVEL_INFO, "disconnected", NULL);
-	if (end_if_left(l))
-		return;
 	if (link_table_has_newer(l)) {
 		link_end(l, LINK_GRACE_OVER, "its relay has a newer link");
 		return;
@@ -195,7 +195,9 @@ link_end(struct link *l, enum link_why why, const char *reason)
 
 	if (l->ended)
 		return;
-	if (l->n_served > 0 || why == LINK_GIVEN_UP)
+	if (why == LINK_MOVED)
+		log_link(l, LOG_LEVEL_INFO, "ended", reason);
+	else if (l->n_served > 0 || why == LINK_GIVEN_UP)
 		log_link(l, LOG_LEVEL_WARN, "given up", reason);
 	l->ended = true;
 	l->ops = NULL;

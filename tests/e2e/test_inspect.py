@@ -2,9 +2,11 @@
 """tributary inspect: what it says of traces whose truth the test knows, and of
 files that are broken."""
 
+import io
 import os
 import random
 import sys
+import zipfile
 
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
@@ -377,6 +379,15 @@ class Broken(Case):
         found = report(data)
         self.assertTrue(found["text"])
         return status, found
+
+    def test_a_zip_is_no_trace(self):
+        """That of `record --fleet` has its traces as they are."""
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w") as file:
+            file.writestr("c1.pftrace", self.sample())
+        status, found = self.looked_at(whole.getvalue())
+        self.assertEqual(status, 2)
+        self.assertIn("zip archive", found["text"])
 
     def test_it_may_be_cut_anywhere(self):
         data = self.sample()

@@ -13,6 +13,9 @@
 #include "protos/trace_stats.pb-c.h"
 #include "transport/base/human_numbers.h"
 
+/* The first bytes of a zip archive. */
+#define ZIP "PK\x03\x04"
+
 typedef Perfetto__Protos__TraceConfig trace_config;
 
 /* Causes that the sentence names. */
@@ -117,7 +120,8 @@ kind_of(const struct inspection *i)
 {
 	const struct trace_scan *scan = inspection_scan(i);
 
-	if (scan->packets == 0)
+	/* Traces in it that are stored as they are would be found. */
+	if (scan->packets == 0 || memcmp(scan->first, ZIP, strlen(ZIP)) == 0)
 		return INSPECT_NO_TRACE;
 	if (scan->n_damages != 0 || inspection_compressed(i)->bad != 0)
 		return INSPECT_DAMAGED;
@@ -274,7 +278,8 @@ other_format(const uint8_t first[4])
 		    "(zcat FILE | tributary inspect -)" },
 		{ "\x28\xb5\x2f\xfd", "it is compressed by zstd: unpack it "
 		    "first (zstdcat FILE | tributary inspect -)" },
-		{ "PK\x03\x04", "it is a zip archive: unpack it first" },
+		{ ZIP, "it is a zip archive: unpack it first; Perfetto's UI "
+		    "opens that of record --fleet as it is" },
 		{ "{\"", "it looks like JSON" },
 		{ "[{", "it looks like JSON" },
 		{ "\x7f" "ELF", "it is a program" },
