@@ -82,7 +82,10 @@ class Misfit(AssertionError):
 
 
 def _keys(rows):
-    return [row[1:] for row in rows]
+    """The kernel reads the state of a thread that ends once for each buffer,
+    too: its parent may have taken note of it in between."""
+    return [tuple("Z" if part == "X" else part for part in row[1:])
+            for row in rows]
 
 
 def same(ours, theirs):
