@@ -340,11 +340,16 @@ class SmallDisk(ArchiverCase):
             self.put(kept[-1], size=600 * KIB)
             self.until(lambda: kept[-1] in self.rows(), kept[-1])
             self.until(lambda: free(self.archive) >= 4 * MIB, "room")
+        def gone():
+            return re.findall(r"deleted (\S+) \(.*: the disk has \S+ MiB free, "
+                              r"and is to have 4\.0 MiB", one.log())
+        # A file is gone before the log says so.
+        self.until(lambda: archiver.files(self.archive) ==
+                   set(kept[len(gone()):]), "all that went is in the log")
+        gone = gone()
         log = one.log()
         announced = log.index("below that the oldest segments are deleted, at "
                               "first 00.pftrace")
-        gone = re.findall(r"deleted (\S+) \(.*: the disk has \S+ MiB free, and "
-                          r"is to have 4\.0 MiB", log)
         self.assertLess(announced, log.index("deleted 00.pftrace"))
         self.assertEqual(gone, kept[:len(gone)])
         self.assertGreater(len(gone), 3)

@@ -25,6 +25,10 @@ class _Place:
                                         timeout=60 * SCALE)
 
 
+class Navigated(AssertionError):
+    """The page went elsewhere before it could answer."""
+
+
 class Page:
     """A tab, commanded one call at a time."""
 
@@ -61,6 +65,8 @@ class Page:
              "params": parameters}).encode(), kind=WebSocket.TEXT)
         for message in self._receive():
             if message.get("id") == self._number:
+                if "navigated" in str(message.get("error")):
+                    raise Navigated(message["error"])
                 if "error" in message:
                     raise AssertionError(message["error"])
                 return message["result"]
@@ -76,10 +82,13 @@ class Page:
     def wait(self, script, what):
         """Until an expression is true; for a minute."""
         end = time.monotonic() + 60 * SCALE
-        while not (value := self.run(script)):
-            if time.monotonic() > end:
-                raise AssertionError(f"{what}: not in time")
-        return value
+        while time.monotonic() < end:
+            try:
+                if value := self.run(script):
+                    return value
+            except Navigated:
+                continue
+        raise AssertionError(f"{what}: not in time")
 
     def key(self, name, text=""):
         code = {"Tab": 9, "Enter": 13}.get(name, 0)
