@@ -243,14 +243,6 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 	return d->uplink != NULL ? 0 : -1;
 }
 
-static bool
-channel_is_empty_cb(void *arg, uint32_t channel)
-{
-	struct relay_daemon *d = arg;
-
-	return outbox_channel_is_empty(d->outbox, channel);
-}
-
 static uint64_t
 channel_place_cb(void *arg, uint32_t channel)
 {
@@ -284,7 +276,6 @@ make_producers(struct relay_daemon *d, char *err, size_t err_size)
 		.state_dirfd = d->state_dirfd,
 		.upward = uplink_upward(d->uplink),
 		.new_channel = new_channel_cb,
-		.channel_is_empty = channel_is_empty_cb,
 		.channel_place = channel_place_cb,
 		.has_arrived = has_arrived_cb,
 		.channel_arg = d,

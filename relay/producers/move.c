@@ -330,6 +330,12 @@ formers_forget(struct producers *ps)
 	ps->missing_from = ps->missing_end = 0;
 }
 
+static bool
+all_has_arrived(const struct producers *ps, uint32_t channel)
+{
+	return ps->has_arrived(ps->channel_arg, channel, UINT64_MAX);
+}
+
 /* Forgets those of which nothing is left in the outbox. */
 static void
 forget_arrived(struct producers *ps)
@@ -338,14 +344,14 @@ forget_arrived(struct producers *ps)
 
 	for (f = STAILQ_FIRST(&ps->formers); f != NULL; f = next) {
 		next = STAILQ_NEXT(f, next);
-		if (!ps->channel_is_empty(ps->channel_arg, f->channel))
+		if (!all_has_arrived(ps, f->channel))
 			continue;
 		STAILQ_REMOVE(&ps->formers, f, former_local, next);
 		ps->formers_cost -= f->len + LINK_MOVE_COST;
 		free(f);
 	}
 	while (ps->missing_from < ps->missing_end &&
-	    ps->channel_is_empty(ps->channel_arg, ps->missing_from))
+	    all_has_arrived(ps, ps->missing_from))
 		ps->missing_from++;
 }
 
@@ -385,7 +391,7 @@ local_keep_for_move(const struct local *l)
 	struct producers *ps = l->owner;
 	struct move_out out = { .l = l, .tell = keep_one, .arg = ps };
 
-	if (ps->channel_is_empty == NULL)
+	if (ps->has_arrived == NULL)
 		return;
 	forget_arrived(ps);
 	if (tell_of(&out, false) != 0)

@@ -48,7 +48,6 @@ producers_new(const struct producers_setup *setup, char *err, size_t err_size)
 	ps->state_dirfd = setup->state_dirfd;
 	ps->up = setup->upward;
 	ps->new_channel = setup->new_channel;
-	ps->channel_is_empty = setup->channel_is_empty;
 	ps->channel_place = setup->channel_place;
 	ps->has_arrived = setup->has_arrived;
 	STAILQ_INIT(&ps->formers);

@@ -42,13 +42,9 @@ struct producers_setup {
 	/* Numbers of new channels, from the outbox. */
 	uint32_t (*new_channel)(void *arg);
 	/*
-	 * Whether all that was put on the channel has arrived upward.  NULL: the
-	 * link is never moved.
-	 */
-	bool (*channel_is_empty)(void *arg, uint32_t channel);
-	/*
 	 * The place on the channel of what was put there last, and whether all
-	 * up to a place has arrived upward.  Set where channel_is_empty is.
+	 * up to a place (UINT64_MAX: to the last) has arrived upward.  NULL: the
+	 * link is never moved.
 	 */
 	uint64_t (*channel_place)(void *arg, uint32_t channel);
 	bool (*has_arrived)(void *arg, uint32_t channel, uint64_t place);

@@ -61,7 +61,6 @@ struct producers {
 	 * room or memory for; those below are known to be empty.
 	 */
 	uint32_t missing_from, missing_end;
-	bool (*channel_is_empty)(void *arg, uint32_t channel);
 	uint64_t (*channel_place)(void *arg, uint32_t channel);
 	bool (*has_arrived)(void *arg, uint32_t channel, uint64_t place);
 	uint64_t flush_patience_ms; /* LOCAL_FLUSH_PATIENCE_MS but in tests */

@@ -6,7 +6,6 @@
 #include "service/link/link_internal.h"
 #include "service/machine/machine_presence.h"
 #include "service/settings/settings.h"
-#include "transport/base/budget.h"
 #include "transport/base/log.h"
 
 /* Channels in a LinkOpened; further ones are reported in frames after it. */
@@ -74,8 +73,7 @@ link_release(struct link *l)
 	loop_cancel(l->service->loop, l);
 	loop_timer_free(l->grace);
 	link_out_free(l->out);
-	if (l->service->connection_memory != NULL)
-		budget_resize(l->service->connection_memory, l->charged, 0);
+	(void)!link_charge_connections(l->service, &l->charged, 0);
 	per_peer_count_give(&l->table->memory, l->peer, l->charged_units);
 	machine_unref(l->machine);
 	free(l->machine_name);

@@ -32,16 +32,16 @@ link_doom(struct link *l, const char *why)
 	link_post_run(l);
 }
 
-static bool
-charge_service(struct link *l, size_t now)
+bool
+link_charge_connections(const struct service *s, size_t *charged, size_t now)
 {
-	struct budget *b = l->service->connection_memory;
-	bool more = now > l->charged;
+	struct budget *b = s->connection_memory;
+	bool more = now > *charged;
 
 	if (b == NULL)
 		return true;
-	budget_resize(b, l->charged, now);
-	l->charged = now;
+	budget_resize(b, *charged, now);
+	*charged = now;
 	if (!more || !budget_is_over(b))
 		return true;
 	b->memory_refused++;
@@ -74,7 +74,7 @@ link_charge(struct link *l)
 {
 	size_t now = l->queued_cost + link_out_bytes(l->out);
 
-	if (!charge_service(l, now))
+	if (!link_charge_connections(l->service, &l->charged, now))
 		link_doom(l, "limits.max_connection_memory_kb is reached");
 	if (!charge_peer(l, now))
 		link_doom(l, "limits.max_connection_memory_per_peer_kb is "

@@ -235,6 +235,12 @@ void link_release(struct link *l);
 /* Gives the link up on a later turn; legal anywhere.  why is static. */
 void link_doom(struct link *l, const char *why);
 /*
+ * Charges now bytes, no longer *charged, to the budget of all connections.
+ * False: it is more than before, and too much, which is counted.
+ */
+bool link_charge_connections(const struct service *s, size_t *charged,
+    size_t now) MUST_CHECK;
+/*
  * Charges the link's memory, which has changed, to the budgets of all
  * connections and of its peer; dooms the link when either is exceeded.
  */

@@ -19,7 +19,6 @@
 #include "service/link/link_internal.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
-#include "transport/base/budget.h"
 
 /* Encoded: of many small parts, unpacked ones are far larger. */
 struct link_move {
@@ -31,7 +30,8 @@ struct link_move {
 struct link_moves {
 	struct service *service;
 	STAILQ_HEAD(, link_move) all;
-	size_t cost; /* charged to service.connection_memory */
+	size_t cost;
+	size_t charged; /* of it, to service.connection_memory */
 };
 
 struct link_moves *
@@ -44,22 +44,6 @@ link_moves_new(struct links *t)
 	m->service = t->service;
 	STAILQ_INIT(&m->all);
 	return m;
-}
-
-/* False: that is more than all connections may have. */
-static bool
-charge(struct link_moves *m, size_t cost)
-{
-	struct budget *b = m->service->connection_memory;
-	bool more = cost > m->cost;
-
-	if (b != NULL)
-		budget_resize(b, m->cost, cost);
-	m->cost = cost;
-	if (!more || b == NULL || !budget_is_over(b))
-		return true;
-	b->memory_refused++;
-	return false;
 }
 
 static Tributary__LinkMove *
@@ -81,7 +65,10 @@ link_moves_add(struct link_moves *m, const uint8_t *move, size_t len)
 	struct link_move *one;
 	Tributary__LinkMove *parsed;
 
-	if (cost > LINK_MOVES_MAX || !charge(m, cost) ||
+	if (cost > LINK_MOVES_MAX)
+		return -1;
+	m->cost = cost;
+	if (!link_charge_connections(m->service, &m->charged, cost) ||
 	    (one = malloc(sizeof(*one) + len)) == NULL)
 		return -1;
 	one->len = len;
@@ -104,7 +91,7 @@ link_moves_free(struct link_moves *m)
 		STAILQ_REMOVE_HEAD(&m->all, next);
 		free(one);
 	}
-	(void)charge(m, 0);
+	(void)!link_charge_connections(m->service, &m->charged, 0);
 	free(m);
 }
 

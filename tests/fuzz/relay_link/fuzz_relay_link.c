@@ -85,12 +85,6 @@ new_channel_cb(void *arg)
 	return outbox_new_channel(f.outbox);
 }
 
-static bool
-channel_is_empty_cb(void *arg, uint32_t channel)
-{
-	return outbox_channel_is_empty(f.outbox, channel);
-}
-
 static uint64_t
 channel_place_cb(void *arg, uint32_t channel)
 {
@@ -115,7 +109,6 @@ start_relay(bool compressed)
 	struct producers_setup producers = { .loop = f.stage.loop,
 	    .settings = &settings, .state_dirfd = -1,
 	    .new_channel = new_channel_cb,
-	    .channel_is_empty = channel_is_empty_cb,
 	    .channel_place = channel_place_cb,
 	    .has_arrived = has_arrived_cb };
 	char err[512];

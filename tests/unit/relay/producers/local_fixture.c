@@ -109,7 +109,7 @@ new_channel(void *arg)
 }
 
 static bool
-channel_is_empty(void *arg, uint32_t channel)
+has_arrived(void *arg, uint32_t channel, uint64_t place)
 {
 	return ((struct locals *)arg)->all_has_arrived;
 }
@@ -123,7 +123,7 @@ locals_start(struct locals *t)
 		.state_dirfd = t->dirfd,
 		.upward = { &upstream_ops, t },
 		.new_channel = new_channel,
-		.channel_is_empty = channel_is_empty,
+		.has_arrived = has_arrived,
 		.channel_arg = t,
 	};
 	char err[200];

@@ -37,7 +37,7 @@ struct locals {
 	struct producers *producers;
 	struct rpc_stats stats;
 	uint32_t last_channel;
-	bool all_has_arrived; /* what channel_is_empty() says */
+	bool all_has_arrived; /* what has_arrived() says */
 	char dir[64];
 	int dirfd;
 
